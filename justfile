@@ -18,6 +18,11 @@ test *arguments:
 test-all *arguments:
     {{python}} -m pytest -m "" --numprocesses logical --dist worksteal {{arguments}}
 
+# Install the S3, GCS, Azure and web servers of the tests outside of the checkout, as far as the
+# machine has go, npm and apt.
+servers:
+    .ci/servers
+
 # Format the code.
 format:
     cargo fmt --all
@@ -69,6 +74,10 @@ docs:
 # Draw the pictures of the guide.
 pictures:
     {{python}} docs/making/pictures.py
+
+# Write the list of storage options.
+storage-options:
+    {{python}} docs/making/storage_options.py
 
 # Show the site while it is written.
 serve:

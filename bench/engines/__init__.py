@@ -14,6 +14,7 @@ DURABILITY = {
     "tensorstore-tessarr-nosync": "atomic replacement, no fsync",
     "zarr": "atomic replacement, no fsync",
     "zarr-fused": "atomic replacement, no fsync",
+    "zarr-tessarr": "atomic replacement, no fsync",
     "zarr-zarrs": "truncates and writes in place",
     "zarrista": "truncates and writes in place",
 }

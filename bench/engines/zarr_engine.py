@@ -1,4 +1,4 @@
-"""Engine of zarr-python with its default pipeline, its fused pipeline, or that of zarrs."""
+"""Engine of zarr-python with its own codec pipelines, or with those of Tessarr and zarrs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,30 @@ import zarr
 from bench.engines import Indexed
 
 PIPELINES = {
+    "": "zarr.core.codec_pipeline.BatchedCodecPipeline",
     "fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
+    "tessarr": "tessarr.zarr.CodecPipeline",
     "zarrs": "zarrs.ZarrsCodecPipeline",
 }
 
 
 class ZarrPython(Indexed):
-    """The everyday interface."""
+    """The everyday interface.
+
+    Parameters
+    ----------
+    pipeline
+        The class of the codec pipeline, by its path.
+    """
+
+    def __init__(self, pipeline: str) -> None:
+        self.pipeline = pipeline
 
     def open(self, path: Path, mode: str) -> Any:
-        return zarr.open_array(path, mode=mode)
+        with zarr.config.set({"codec_pipeline.path": self.pipeline}):
+            return zarr.open_array(path, mode=mode)
 
 
 def make_engine(variant: str) -> ZarrPython:
     """Return the engine with the pipeline `variant`."""
-    if variant:
-        zarr.config.set({"codec_pipeline.path": PIPELINES[variant]})
-    return ZarrPython()
+    return ZarrPython(PIPELINES[variant])

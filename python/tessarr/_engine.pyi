@@ -1,16 +1,11 @@
 """The compiled part of Tessarr: chunks, codecs and stores (`rust/`)."""
 
 import builtins
-from _thread import RLock
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from types import GenericAlias
 from typing import (
     Any,
-    ClassVar,
-    Generic,
     Literal,
-    Never,
     Self,
     SupportsIndex,
     TypeAlias,
@@ -23,9 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer, disjoint_base
 
-from tessarr.index_space.index_domain import IndexDomain
-from tessarr.index_space.output_index_map import OutputIndexMaps
-
 __all__ = [
     "ArrayBase",
     "BlockSource",
@@ -36,29 +28,18 @@ __all__ = [
     "CoalescingStore",
     "CountingStore",
     "Description",
-    "Dim",
-    "Event",
     "ForeignStore",
     "GridPartition",
-    "HandleBase",
-    "HttpSite",
-    "Indexer",
-    "KvStoreBase",
     "LayerStack",
     "Limits",
     "LocalStore",
     "MemoryStore",
-    "OutputIndexMap",
+    "ObjectStore",
     "PendingTransfer",
     "PreparedRead",
-    "ReadResult",
     "SplitStore",
     "StagedStore",
     "Store",
-    "StoreLocation",
-    "TimestampedStorageGeneration",
-    "TransactionBase",
-    "TransformBase",
     "UnreadValue",
     "ValueReader",
     "View",
@@ -66,26 +47,21 @@ __all__ = [
     "WriteBuffer",
     "apply_view",
     "as_bool",
-    "as_bytes",
-    "as_text",
     "choose_chunk_shapes",
     "convert",
     "count_local_requests",
     "decode",
     "delay_store",
+    "digest_generation",
     "empty",
     "encode",
     "encode_json",
-    "find_large_int",
     "guard_store",
-    "join_path",
-    "make_cache_key",
     "observe_store",
     "overlaps_itself",
     "prefix_store",
     "put",
     "reduce",
-    "replace_transaction",
     "retry_store",
     "set_threads",
     "start_reads",
@@ -95,15 +71,13 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-_Handle = TypeVar("_Handle", bound=HandleBase)
-_Made_co = TypeVar("_Made_co", covariant=True)
-_Transform = TypeVar("_Transform", bound=TransformBase)
-_Transaction = TypeVar("_Transaction", bound=TransactionBase)
-_Grids = TypeVar("_Grids", bound=tuple[Any, ...])
 _Indices: TypeAlias = NDArray[np.int64]
 _Range: TypeAlias = tuple[int, int, int]
 _Axis: TypeAlias = _Range | _Indices | tuple[_Indices]
 _Field: TypeAlias = tuple[int, int, int]
+_VersionedParts: TypeAlias = tuple[
+    Literal["unspecified", "missing", "value"], bytes, bytes | int | None, float
+]
 
 @final
 class PendingTransfer:
@@ -141,7 +115,7 @@ class Description:
     """
 
     def __new__(cls, description: dict[str, Any]) -> Self: ...
-    def with_shape(self, shape: Sequence[int], fill: bytes | None = None) -> Description: ...
+    def with_shape(self, shape: Sequence[int]) -> Description: ...
     @property
     def shape(self) -> Sequence[int]:
         """Shape of the array."""
@@ -251,6 +225,11 @@ class Store:
     def get(self, key: str, default: bytes, *, limit: int | None = None) -> bytes: ...
     @overload
     def get(self, key: str, default: _T, *, limit: int | None = None) -> bytes | _T: ...
+    def read_batch(
+        self, reads: Sequence[tuple[str, str]], concurrency: int, *, limit: int | None = None
+    ) -> list[Any]: ...
+    @property
+    def concurrency(self) -> int: ...
     @property
     def write_concurrency(self) -> int: ...
     def change(
@@ -261,7 +240,7 @@ class Store:
     ) -> tuple[bool, bytes | None]: ...
     def write_versioned(
         self, key: str, data: Buffer | None, expected: bytes | None = None
-    ) -> TimestampedStorageGeneration: ...
+    ) -> tuple[bytes, float]: ...
     def hold(self, key: str, work: Callable[[], _T]) -> _T: ...
     def put(self, key: str, data: Buffer) -> None: ...
     def delete(self, key: str) -> None: ...
@@ -274,7 +253,7 @@ class Store:
     @overload
     def read_versioned(
         self, key: str, known: bytes | None = None, byte_range: tuple[int, int | None] | None = None
-    ) -> ReadResult: ...
+    ) -> _VersionedParts: ...
     @overload
     def read_versioned(
         self,
@@ -282,7 +261,7 @@ class Store:
         known: bytes | None,
         byte_range: tuple[int, int | None] | None,
         max_bytes: int | None,
-    ) -> ReadResult | UnreadValue: ...
+    ) -> _VersionedParts | UnreadValue: ...
     def list_range(
         self, start: str, first: bytes | None = None, end: bytes | None = None, *, strip: int = 0
     ) -> builtins.list[bytes]: ...
@@ -312,92 +291,6 @@ class ValueReader:
     def version(self) -> bytes | None: ...
     def read(self, offset: int, count: int) -> bytes: ...
 
-@disjoint_base
-class TimestampedStorageGeneration:
-    """The generation of a key at a time.
-
-    Parameters
-    ----------
-    generation : str or bytes
-        Equal generations mean equal values; empty: unknown.
-    time : float
-        The time at which the key had it, in seconds since 1970.
-
-    Examples
-    --------
-    >>> import tessarr.tensorstore as ts
-    >>> ts.KvStore.TimestampedStorageGeneration("x", 5)
-    KvStore.TimestampedStorageGeneration(b'x', 5.000000)
-    """
-
-    @property
-    def generation(self) -> bytes: ...
-    @generation.setter
-    def generation(self, generation: str | bytes) -> None: ...
-    @property
-    def time(self) -> float: ...
-    @time.setter
-    def time(self, time: float) -> None: ...
-    def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
-    def __init__(self, generation: str | bytes = ..., time: float = ...) -> None: ...
-    def __copy__(self) -> Self: ...
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-    def __setstate__(self, state: Any) -> None: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    __hash__: ClassVar[None]  # type: ignore[assignment]
-
-@disjoint_base
-class ReadResult:
-    """The result of a read.
-
-    Parameters
-    ----------
-    state : {"unspecified", "missing", "value"}
-        Whether the key has a value. Unspecified: it equals the value that the reader has.
-    value : str or bytes
-        The value.
-    stamp : TimestampedStorageGeneration
-        The generation of the value.
-
-    Examples
-    --------
-    >>> import tessarr.tensorstore as ts
-    >>> ts.KvStore.ReadResult("value", "x").value
-    b'x'
-    """
-
-    @property
-    def state(self) -> Literal["unspecified", "missing", "value"]: ...
-    @state.setter
-    def state(self, state: Literal["unspecified", "missing", "value"]) -> None: ...
-    @property
-    def value(self) -> bytes: ...
-    @value.setter
-    def value(self, value: str | bytes) -> None: ...
-    @property
-    def stamp(self) -> TimestampedStorageGeneration: ...
-    @stamp.setter
-    def stamp(self, stamp: TimestampedStorageGeneration) -> None: ...
-    def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
-    def __init__(
-        self,
-        state: Literal["unspecified", "missing", "value"] = ...,
-        value: str | bytes = ...,
-        stamp: TimestampedStorageGeneration | None = None,
-    ) -> None: ...
-    def __copy__(self) -> Self: ...
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-    def __setstate__(self, state: Any) -> None: ...
-
-@final
-class Event:
-    """A flag that threads wait for."""
-
-    def open(self) -> None: ...
-    def wait(self) -> None: ...
-
 @final
 class PreparedRead:
     """A read that has not started. It starts at most once."""
@@ -408,206 +301,18 @@ class PreparedRead:
 
 @final
 class UnreadValue:
-    def read(self) -> ReadResult: ...
+    """A value that is open and not yet read."""
 
-def as_bytes(value: object, what: str) -> bytes:
-    """Return the UTF-8 bytes of a string, or bytes. Errors call the value `what`."""
+    def read(self) -> _VersionedParts: ...
+
+def digest_generation(value: bytes) -> bytes:
+    """Return the generation of a value whose store has no versions."""
 
 def as_bool(value: object, name: str) -> bool:
     """Return the truth value of None, a boolean or a number.
 
     Strings and sequences raise a TypeError, which calls the argument ``name``.
     """
-
-def as_text(value: object, what: str = "a path") -> str:
-    """Return a path or a key as a string; bytes must be UTF-8. Errors call the value `what`."""
-
-def join_path(path: str, component: str) -> str:
-    """Join a path and a component with one slash."""
-
-def replace_transaction(old: _Transaction | None, new: _Transaction | None) -> _Transaction | None:
-    """Return `new` as the replacement of a transaction; None stands for no transaction."""
-
-@final
-class StoreLocation:
-    """The location of the keys of a key-value store.
-
-    Parameters
-    ----------
-    store
-        The store that contains the keys.
-    prefix
-        The prefix of the keys in the store.
-    strip_slash
-        Whether to remove a slash at the beginning of the key with its path.
-    read_only
-        Whether the location rejects listings and changes.
-    """
-
-    def __new__(
-        cls, store: Store, prefix: str = "", *, strip_slash: bool = False, read_only: bool = False
-    ) -> Self: ...
-    @property
-    def store(self) -> Store: ...
-    @property
-    def read_only(self) -> bool: ...
-    @staticmethod
-    def in_memory() -> StoreLocation: ...
-    def with_store(self, store: Store) -> StoreLocation: ...
-    def with_prefix(self, path: str) -> StoreLocation: ...
-    def key(self, path: str) -> str: ...
-
-_Ends: TypeAlias = tuple[bytes, bytes]
-
-@disjoint_base
-class KvStoreBase:
-    """Base of `KvStore`: a spec, a location, a key prefix and a transaction.
-
-    The spec is bound, and its path is not used. This class reads and changes keys in memory; for
-    other stores, the methods ``_read``, ``_write`` and ``_start_delete_range`` of the subclass
-    start the operation. ``_staging_store`` and ``_staging_range`` return the store that stages
-    changes; ``_unsupported`` returns the error of an operation that the store does not support.
-    """
-
-    def __new__(
-        cls,
-        spec: Any = None,
-        place: StoreLocation | None = None,
-        path: str | None = None,
-        transaction: TransactionBase | None = None,
-    ) -> Self: ...
-    @property
-    def _spec(self) -> Any: ...
-    @property
-    def _location(self) -> StoreLocation: ...
-    @property
-    def _path(self) -> str: ...
-    @_path.setter
-    def _path(self, path: str | bytes) -> None: ...
-    @property
-    def _transaction(self) -> Any: ...
-    @_transaction.setter
-    def _transaction(self, transaction: Any) -> None: ...
-    def copy(self) -> Self: ...
-    def with_transaction(self, transaction: TransactionBase | None) -> Self:
-        """Return this store with a transaction that stages its changes.
-
-        Raises
-        ------
-        ArgumentError
-            If its transaction is not committed.
-        """
-
-    def __add__(self, suffix: str | bytes, /) -> Self: ...
-    def __truediv__(self, component: str | bytes, /) -> Self: ...
-    def __radd__(self, value: Never, /) -> Never: ...  # PyO3 derives these methods
-    def __rtruediv__(self, value: Never, /) -> Never: ...
-    def _key(self, key: str | bytes) -> str: ...
-    def _store(self, key: str, writes: bool = False) -> Store: ...
-    def _range(self, ends: _Ends, writes: bool = False) -> tuple[Store, str, bytes, bytes]: ...
-    def __getitem__(self, key: str | bytes, /) -> bytes: ...
-    def __contains__(self, key: str | bytes, /) -> bool: ...
-    def __setitem__(self, key: str | bytes, value: str | bytes | None, /) -> None: ...
-    def __delitem__(self, key: str | bytes, /) -> None: ...
-    def read(
-        self,
-        key: str | bytes,
-        *,
-        if_not_equal: str | bytes | None = None,
-        staleness_bound: float | None = None,
-        batch: Any | None = None,
-        byte_range: slice | None = None,
-    ) -> Any:
-        """Read the value of a key; a missing key is no error.
-
-        Parameters
-        ----------
-        key
-            The key below the path.
-        if_not_equal
-            A generation. If the value still has it, the value is not read, and the state of
-            the result is "unspecified".
-        staleness_bound
-            Accepted and ignored: no value is cached, every read sends a request.
-        batch
-            The batch that collects reads until it is submitted.
-        byte_range
-            The byte range: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, for
-            the last bytes, ``slice(-5, None)``.
-        """
-
-    def write(
-        self,
-        key: str | bytes,
-        value: str | bytes | None,
-        *,
-        if_equal: str | bytes | None = None,
-    ) -> Any:
-        """Replace the value of a key.
-
-        Parameters
-        ----------
-        key
-            The key below the path.
-        value
-            The new value; None deletes the key.
-        if_equal
-            A generation. If the value has another one, nothing changes, and the generation of
-            the result is empty. In a transaction the value must have this generation at the
-            commit: otherwise the commit fails and changes nothing.
-        """
-
-    def delete_range(self, range: Any) -> Any:
-        """Delete all keys in a range.
-
-        Parameters
-        ----------
-        range
-            The range of keys.
-        """
-
-    def _list_range(self, ends: _Ends, strip: int) -> list[bytes]: ...
-    def _delete(self, ends: _Ends) -> None: ...
-
-@disjoint_base
-class TransactionBase:
-    """Base of `Transaction`: its state and the stores that stage its changes.
-
-    This class stages and commits keys in memory, as long as nothing else takes part and no thread
-    waits for the end. Otherwise this class or the subclass holds ``_lock``, and the subclass does
-    the work. Its methods ``commit_sync`` and ``abort`` end the transaction, ``_end`` completes an
-    end, and ``_set_result`` completes the future.
-    """
-
-    def __new__(cls, atomic: bool = False, repeatable_read: bool = False) -> Self: ...
-    @property
-    def _atomic(self) -> bool: ...
-    @property
-    def _repeatable(self) -> bool: ...
-    @property
-    def _stages(self) -> dict[Any, Any]: ...
-    @property
-    def _lock(self) -> RLock: ...
-    @property
-    def _committed(self) -> bool | None: ...
-    def _close(self, committed: bool) -> bool: ...
-    @property
-    def _sealed(self) -> bool: ...
-    @_sealed.setter
-    def _sealed(self, sealed: bool) -> None: ...
-    @property
-    def _ended(self) -> bool: ...
-    @_ended.setter
-    def _ended(self, ended: bool) -> None: ...
-    @property
-    def _mixed(self) -> bool: ...
-    @_mixed.setter
-    def _mixed(self, mixed: bool) -> None: ...
-    def _commit_in_memory(self) -> bool: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: object, where: object, /
-    ) -> None: ...
 
 @disjoint_base
 class LocalStore(Store):
@@ -644,6 +349,29 @@ class MemoryStore(Store):
     def name(self) -> str | None: ...
     @property
     def any_keys(self) -> bool: ...
+
+class ObjectStore(Store):
+    """A store on S3, GCS, Azure or a web server."""
+
+    def __new__(
+        cls,
+        kind: str,
+        url: str,
+        bucket: str,
+        prefix: str,
+        options: list[tuple[str, str]],
+        *,
+        headers: list[tuple[str, str]],
+        connection: dict[str, Any],
+        credentials: Callable[[], Mapping[str, Any]] | None = None,
+        read_only: bool = False,
+        concurrency: int = 64,
+        retries: int = 10,
+        timeout_s: float = 60.0,
+        conditional_writes: bool = True,
+        may_be_anonymous: bool = True,
+        forbidden_is_absent: bool = False,
+    ) -> Self: ...
 
 @disjoint_base
 class ForeignStore(Store):
@@ -703,28 +431,6 @@ class CachePool:
     def counts(self) -> dict[str, int]: ...
 
 @final
-class HttpSite:
-    """The web server of a store written in Python, once the store knows it."""
-
-    def __new__(cls) -> Self: ...
-    def set_location(
-        self,
-        root: str,
-        query: str,
-        headers: list[tuple[str, str]],
-        patience_s: float,
-        plain: str,
-        states: str | None,
-        keys: tuple[str, str, str | None, str] | None,
-        stores: int,
-        valid_s: float,
-        forbids: bool,
-        private: bool,
-    ) -> bool: ...
-    def clear(self) -> None: ...
-    def is_active(self) -> bool: ...
-
-@final
 class Limits:
     """Limits on concurrent requests and on requests per second."""
 
@@ -762,304 +468,15 @@ class StagedStore(Store):
     def is_small(self, max_bytes: int) -> bool: ...
     def stage_if(self, key: str, data: bytes, version: bytes) -> bool: ...
     def expect_version(self, key: str, data: bytes, version: bytes | None) -> bool: ...
-    def write_if(
-        self, key: str, data: bytes | None, generation: bytes
-    ) -> TimestampedStorageGeneration: ...
+    def write_if(self, key: str, data: bytes | None, generation: bytes) -> tuple[bytes, float]: ...
     def find_conflict(self) -> str | None: ...
     def abort(self) -> None: ...
     def commit(
         self, atomic: bool, redo: Callable[[str, bytes | None], Any] | None = None
     ) -> str | int | None: ...
 
-@disjoint_base
-class Dim:
-    """An interval of indices along one dimension, and the label of the dimension.
-
-    ``Dim(size)``, ``Dim(inclusive_min, exclusive_max)``, ``Dim(label)`` for one without bounds,
-    or keywords.
-
-    Parameters
-    ----------
-    inclusive_min, exclusive_max, inclusive_max, size : int, optional
-        The bounds. Without any the dimension is unbounded and both bounds are implicit by
-        default; with ``size=None`` it begins at 0 and has no end.
-    label : str, optional
-        The label; by default none.
-    implicit_lower, implicit_upper : bool, optional
-        Whether the bound may change with the bounds of the base. By default only omitted
-        infinite bounds are implicit.
-
-    Raises
-    ------
-    ArgumentError
-        If the bounds are not an interval.
-
-    Notes
-    -----
-    TensorStore's ``Dim`` (index space, dimension).
-
-    Examples
-    --------
-    >>> Dim(5, label="x"), Dim(3, 9).size, list(Dim(inclusive_min=-1, size=3))
-    (Dim(inclusive_min=0, exclusive_max=5, label="x"), 6, [-1, 0, 1])
-    """
-
-    def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
-    def __init__(
-        self,
-        *bounds: Any,
-        inclusive_min: SupportsIndex | None = ...,
-        exclusive_max: SupportsIndex | None = ...,
-        inclusive_max: SupportsIndex | None = ...,
-        size: SupportsIndex | None = ...,
-        label: str | bytes | None = ...,
-        implicit_lower: bool | None = ...,
-        implicit_upper: bool | None = ...,
-    ) -> None: ...
-    @staticmethod
-    def _of(
-        lower: int, upper: int, label: str | None = None, implicit: tuple[bool, bool] = ...
-    ) -> Dim:
-        """Return ``[lower, upper)``, which must be an interval."""
-    @property
-    def inclusive_min(self) -> int:
-        """The least index."""
-    @property
-    def exclusive_max(self) -> int:
-        """One more than the greatest index."""
-    @property
-    def inclusive_max(self) -> int:
-        """The greatest index."""
-    @property
-    def exclusive_min(self) -> int:
-        """One less than the least index."""
-    @property
-    def label(self) -> str:
-        """The label; "" without one."""
-    @label.setter
-    def label(self, label: str | None) -> None: ...
-    @property
-    def implicit_lower(self) -> bool:
-        """Whether the lower bound may change with the bounds of the base."""
-    @implicit_lower.setter
-    def implicit_lower(self, implicit: bool) -> None: ...
-    @property
-    def implicit_upper(self) -> bool:
-        """Whether the upper bound may change with the bounds of the base."""
-    @implicit_upper.setter
-    def implicit_upper(self, implicit: bool) -> None: ...
-    @property
-    def _implicit(self) -> tuple[bool, bool]:
-        """Whether the lower and the upper bound are implicit."""
-    @property
-    def size(self) -> int:
-        """The number of indices."""
-    @property
-    def empty(self) -> bool:
-        """Whether the interval is empty."""
-    @property
-    def finite(self) -> bool:
-        """Whether both bounds are finite."""
-    def hull(self, other: Dim) -> Dim:
-        """Return the smallest interval that contains both; labels have to agree."""
-    def intersect(self, other: Dim) -> Dim:
-        """Return the indices of both; labels have to agree."""
-    def __copy__(self) -> Self: ...
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
-    def __contains__(self, other: object, /) -> bool: ...
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[int]: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-    def __setstate__(self, state: Any) -> None: ...
-
-@disjoint_base
-class OutputIndexMap:
-    """The map from positions of a view to the indices of one dimension of the base.
-
-    ``OutputIndexMap(offset)`` is a constant index, ``OutputIndexMap(input_dimension, offset,
-    stride)`` follows one dimension of the view, ``OutputIndexMap(index_array, offset, stride,
-    index_range)`` takes the index from an array.
-
-    Parameters
-    ----------
-    offset : int, optional
-        The offset; by default 0.
-    stride : int, optional
-        The factor of the index of the input dimension, or of the index array; by default 1.
-    input_dimension : int, optional
-        The dimension of the view that the index follows.
-    index_array : array of int, optional
-        The indices that positions get: one axis per dimension of the view, of length 1 where
-        the index does not vary.
-    index_range : Dim, optional
-        The interval that must contain the items of the index array; by default any.
-
-    Raises
-    ------
-    TypeError
-        If the arguments are not those of one of the forms.
-
-    Examples
-    --------
-    >>> OutputIndexMap(input_dimension=0, offset=2, stride=3)
-    OutputIndexMap(offset=2, stride=3, input_dimension=0)
-    >>> OutputIndexMap([4, 8], index_range=Dim(10))
-    OutputIndexMap(offset=0, stride=1, index_array={4, 8}, index_range=[0, 10))
-    """
-
-    def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
-    def __init__(
-        self,
-        *arguments: Any,
-        offset: SupportsIndex = ...,
-        stride: SupportsIndex = ...,
-        input_dimension: SupportsIndex = ...,
-        index_array: Any = ...,
-        index_range: Dim = ...,
-    ) -> None: ...
-    @staticmethod
-    def _constant(offset: int) -> OutputIndexMap: ...
-    @staticmethod
-    def _along(dimension: int, offset: int = 0, stride: int = 1) -> OutputIndexMap: ...
-    @staticmethod
-    def _by_array(
-        array: NDArray[np.int64],
-        offset: int = 0,
-        stride: int = 1,
-        within: tuple[int, int] = ...,
-    ) -> OutputIndexMap: ...
-    @property
-    def offset(self) -> int:
-        """The offset."""
-    @property
-    def _factor(self) -> int:
-        """The stride; 0 of a constant."""
-    @property
-    def stride(self) -> int | None:
-        """The factor of the index; None of a constant."""
-    @property
-    def input_dimension(self) -> int | None:
-        """The dimension of the view that the index follows."""
-    @property
-    def index_array(self) -> NDArray[np.int64] | None:
-        """The indices that positions get."""
-    @property
-    def _within(self) -> tuple[int, int]:
-        """The half-open interval that must contain the items of the index array."""
-    @property
-    def index_range(self) -> Dim | None:
-        """The interval that must contain the items of the index array; None without an array."""
-    @property
-    def method(self) -> Any:
-        """The form."""
-    __hash__: ClassVar[None]  # type: ignore[assignment]
-    def __eq__(self, other: object, /) -> bool: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-    def __setstate__(self, state: Any) -> None: ...
-
-@disjoint_base
-class TransformBase:
-    """Base of `IndexDomain` and `IndexTransform`: a view and its properties.
-
-    Properties are computed once.
-    """
-
-    def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
-    def __init__(self, view: View) -> None: ...
-    def __copy__(self) -> Self: ...
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
-    @staticmethod
-    def _create(class_: type[_Transform], view: View, /) -> _Transform: ...
-    @property
-    def _view(self) -> View: ...
-    def _as_view(self) -> View: ...
-    def _with_view(self, view: View) -> Self: ...
-    @property
-    def _domain(self) -> IndexDomain:
-        """The positions."""
-    @property
-    def _dims(self) -> tuple[Dim, ...]:
-        """The dimensions; not to be modified."""
-    @property
-    def _output(self) -> OutputIndexMaps:
-        """The output index map of each dimension of the base."""
-    @property
-    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
-        """The view with its dimensions in reverse order."""
-    @property
-    def rank(self) -> int:
-        """The number of dimensions."""
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The least index of each dimension."""
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of indices of each dimension."""
-    @property
-    def _plain_shape(self) -> tuple[int, ...] | None:
-        """The shape if bounds are finite, explicit and start at 0, without labels; else None."""
-    @property
-    def size(self) -> int:
-        """The number of positions."""
-    @property
-    def implicit_lower_bounds(self) -> tuple[bool, ...]:
-        """Whether the lower bound of each dimension is implicit."""
-    @property
-    def implicit_upper_bounds(self) -> tuple[bool, ...]:
-        """Whether the upper bound of each dimension is implicit."""
-    @property
-    def _inclusive_max(self) -> tuple[int, ...]:
-        """The greatest index of each dimension."""
-    @property
-    def _exclusive_max(self) -> tuple[int, ...]:
-        """One more than the greatest index of each dimension."""
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        """The label of each dimension; "" without one."""
-
-@disjoint_base
-class HandleBase:
-    """Base of `TensorStore`: the driver, the view, the mode and the transaction.
-
-    The method ``_kvstore`` of the subclass returns the key-value store of the array, or None.
-    """
-
-    @staticmethod
-    def _create(
-        class_: type[_Handle],
-        driver: Any,
-        view: View | TransformBase,
-        mode: str,
-        transaction: Any,
-        /,
-    ) -> _Handle: ...
-    def _as_view(self) -> View: ...
-    @property
-    def _driver(self) -> Any: ...
-    @property
-    def _view(self) -> Any: ...
-    @property
-    def _mode(self) -> str: ...
-    @property
-    def _transaction(self) -> Any: ...
-    @property
-    def kvstore(self) -> Any:
-        """The key-value store of the array, or None."""
-
-@disjoint_base
-class Indexer(Generic[_Made_co]):
-    """Applies an operation to an indexing key: ``view.translate_to[1, 2]``.
-
-    This class handles operations on transforms whose argument needs no parsing; the owner's
-    ``_apply_operation`` handles all others and reports errors.
-    """
-
-    __iter__: ClassVar[None]
-    def __new__(cls, owner: Any, name: str) -> Self: ...
-    def __getitem__(self, key: Any, /) -> _Made_co: ...
-    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+_Dim: TypeAlias = tuple[int, int, str | None, tuple[bool, bool]]
+_Map: TypeAlias = tuple[int, int, int | _Indices | None, tuple[int, int] | None]
 
 @final
 class View:
@@ -1068,7 +485,7 @@ class View:
     ``View(dims)`` is a domain without maps.
     """
 
-    def __new__(cls, dims: Iterable[Dim]) -> Self: ...
+    def __new__(cls, dims: Sequence[_Dim], maps: Sequence[_Map] | None = None) -> Self: ...
     @staticmethod
     def from_bounds(
         rank: SupportsIndex | None,
@@ -1084,11 +501,8 @@ class View:
     def domain_from_json(json: dict[str, Any]) -> View: ...
     @staticmethod
     def from_json(json: dict[str, Any]) -> View: ...
-    def to_state(self) -> tuple[tuple[Any, ...], builtins.list[Any]]: ...
-    @staticmethod
-    def from_state(dims: Iterable[Any], maps: Iterable[Any]) -> View: ...
     def to_json(self, domain_only: bool) -> dict[str, Any]: ...
-    def with_maps(self, maps: Iterable[Any] | None = None) -> View: ...
+    def with_maps(self, maps: Sequence[_Map] | None = None) -> View: ...
     @property
     def rank(self) -> int:
         """The number of dimensions."""
@@ -1098,9 +512,6 @@ class View:
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of each dimension."""
-    @property
-    def plain_shape(self) -> tuple[int, ...] | None:
-        """The shape if bounds are finite, explicit and start at 0, without labels; else None."""
     @property
     def origin(self) -> tuple[int, ...]:
         """The least index of each dimension."""
@@ -1123,25 +534,19 @@ class View:
     def size(self) -> int:
         """The number of positions."""
     def domain(self) -> View: ...
-    def dims(self) -> tuple[Dim, ...]: ...
-    def dim(self, k: int) -> Dim: ...
+    def dims(self) -> tuple[_Dim, ...]: ...
     def dims_text(self) -> str: ...
     def hull(self, other: View) -> View: ...
     def intersect(self, other: View) -> View: ...
     def merge(self, other: View) -> View: ...
     def position(self, indices: Iterable[SupportsIndex]) -> tuple[int, ...]: ...
-    def maps(self) -> tuple[OutputIndexMap, ...]: ...
+    def maps(self) -> tuple[_Map, ...]: ...
     @property
     def is_identity(self) -> bool:
         """Whether the transform is the identity."""
     def linear_maps(self, exclusive: bool) -> builtins.list[tuple[int, int, int]]: ...
     def index_array_strides(self) -> builtins.list[builtins.list[int] | None]: ...
-    def propagate_grids(
-        self, origin: tuple[_T, ...], grids: _Grids
-    ) -> tuple[tuple[_T, ...], _Grids]: ...
-    def propagate_order(self, order: Sequence[int]) -> tuple[int, ...]: ...
     def select(self, key: Any, mode: str) -> View | None: ...
-    def apply_operation(self, name: str, key: Any) -> View | None: ...
     def apply_operations(
         self, names: tuple[int | str | slice, ...] | None, acts: tuple[tuple[str, Any], ...]
     ) -> View: ...
@@ -1271,8 +676,6 @@ def choose_chunk_shapes(
 def encode_json(
     value: object, indent: int, sorted: bool, other: Callable[[object], str]
 ) -> bytes: ...
-def make_cache_key(value: Any) -> bytes | None: ...
-def find_large_int(value: Any) -> int | None: ...
 def start_reads(
     reads: Sequence[PreparedRead],
     futures: Sequence[Any],

@@ -7,8 +7,6 @@ equal. `codec_registry`, `get_codec` and `register_codec` work as in numcodecs.
 
 from __future__ import annotations
 
-from tessarr.codec.adler32 import Adler32
-from tessarr.codec.astype import AsType
 from tessarr.codec.base import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -18,41 +16,26 @@ from tessarr.codec.base import (
     deliver,
     register_codec,
 )
-from tessarr.codec.base64 import Base64
 from tessarr.codec.bitround import BitRound
 from tessarr.codec.blosc import Blosc
 from tessarr.codec.bytes import Bytes
-from tessarr.codec.bz2 import BZ2
-from tessarr.codec.cast_value import CastValue
 from tessarr.codec.categorize import Categorize
 from tessarr.codec.chain import Chain
+from tessarr.codec.checksum import CRC32, Adler32, Crc32c, Fletcher32, JenkinsLookup3
 from tessarr.codec.conditional import Conditional
-from tessarr.codec.crc32 import CRC32
-from tessarr.codec.crc32c import Crc32c
-from tessarr.codec.delta import Delta
-from tessarr.codec.fixedscaleoffset import FixedScaleOffset
-from tessarr.codec.fletcher32 import Fletcher32
-from tessarr.codec.gzip import GZip
-from tessarr.codec.jenkins_lookup3 import JenkinsLookup3
-from tessarr.codec.json2 import JSON
-from tessarr.codec.lz4 import LZ4
-from tessarr.codec.lzma import LZMA
-from tessarr.codec.msgpack2 import MsgPack
+from tessarr.codec.elements import VLenArray, VLenBytes, VLenUTF8
 from tessarr.codec.n5_default import N5Default
-from tessarr.codec.numcodecs_packbits import PackBitsV2
+from tessarr.codec.native import LZ4, GZip, Shuffle, Zlib, Zstd
+from tessarr.codec.numcodecs_filters import AsType, Delta, FixedScaleOffset, PackBitsV2, Quantize
+from tessarr.codec.objects import JSON, MsgPack, Pickle
 from tessarr.codec.packbits import PackBits
 from tessarr.codec.pcodec import PCodec
-from tessarr.codec.pickle import Pickle
-from tessarr.codec.quantize import Quantize
-from tessarr.codec.registered import codec_registry, get_codec
+from tessarr.codec.read import codec_registry, get_codec
+from tessarr.codec.real_numbers import CastValue, ScaleOffset
 from tessarr.codec.reshape import Reshape
-from tessarr.codec.scale_offset import ScaleOffset
 from tessarr.codec.sharding import ShardingIndexed
-from tessarr.codec.shuffle import Shuffle
+from tessarr.codec.stdlib import BZ2, LZMA, Base64
 from tessarr.codec.transpose import Transpose
-from tessarr.codec.vlen_array import VLenArray
-from tessarr.codec.vlen_bytes import VLenBytes
-from tessarr.codec.vlen_utf8 import VLenUTF8
 from tessarr.codec.zarr_python import (
     BloscCname,
     BloscCodec,
@@ -69,10 +52,7 @@ from tessarr.codec.zarr_python import (
     ZstdCodec,
 )
 from tessarr.codec.zarrs_optional import ZarrsOptional
-from tessarr.codec.zfp import ZFP
-from tessarr.codec.zfpy import ZFPY
-from tessarr.codec.zlib import Zlib
-from tessarr.codec.zstd import Zstd
+from tessarr.codec.zfp import ZFP, ZFPY
 
 __all__ = [
     "BZ2",

@@ -3,7 +3,7 @@
 ::
 
     TessarrError (Exception)           .kind .path .key .chunk .codec
-    ├─ NotFoundError                   + FileNotFoundError, KeyError, ValueError
+    ├─ NotFoundError                   + FileNotFoundError, KeyError, ValueError    .node_kind
     ├─ ExistsError                     + FileExistsError, KeyError, ValueError
     ├─ MetadataError                   + ValueError             .problems
     ├─ UnsupportedError                + NotImplementedError    .extension
@@ -48,9 +48,10 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -229,21 +230,28 @@ class TessarrError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = {name: getattr(self, name) for name in self._fields}
-        return type(self)._restored, (self.message, fields), dict(self.__dict__)
-
-    @classmethod
-    def _restored(cls, message: str, fields: dict[str, Any]) -> Self:
-        return cls(message, **fields)  # the same errno selects the same class
+        # The same errno selects the same class.
+        return partial(type(self), self.message, **fields), (), dict(self.__dict__)
 
 
-class NotFoundError(TessarrError, FileNotFoundError, KeyError, ValueError):
-    """A key or a node does not exist."""
+class NotFoundError(TessarrError, ValueError, FileNotFoundError, KeyError):
+    """A key or a node does not exist.
+
+    Attributes
+    ----------
+    node_kind : {"array", "group"} or None
+        The kind of the node at the path, if it is not the requested kind.
+    """
 
     default_kind = "not_found"
+    _fields = (*TessarrError._fields, "node_kind")
 
-    def __init__(self, message: str, **fields: Any) -> None:
+    def __init__(
+        self, message: str, *, node_kind: Literal["array", "group"] | None = None, **fields: Any
+    ) -> None:
         super().__init__(message, **fields)
         self.errno = errno.ENOENT
+        self.node_kind = node_kind
 
 
 class ExistsError(TessarrError, FileExistsError, KeyError, ValueError):
@@ -347,7 +355,7 @@ class OutOfMemoryError(TessarrError, MemoryError, ValueError):
         )
 
 
-class StoreError(TessarrError, OSError, ValueError):
+class StoreError(TessarrError, ValueError, OSError):
     """A request to a store failed.
 
     Attributes
@@ -374,7 +382,7 @@ class StoreError(TessarrError, OSError, ValueError):
 
     def __new__(cls, message: str, *, errno: int | None = None, **_fields: Any) -> Self:
         error_type: type = AccessError if cls is StoreError and errno in _DENIED else cls
-        return super().__new__(error_type, message)
+        return OSError.__new__(error_type, message)  # not that of ValueError
 
     def __init__(
         self,

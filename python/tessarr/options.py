@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
@@ -88,40 +88,28 @@ class Options:
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ArgumentError(f"option {name} must be a positive integer, not {value!r}")
-        if self.zarr_format not in (2, 3):
-            raise ArgumentError(f"option zarr_format must be 2 or 3, not {self.zarr_format!r}")
-        if self.text not in ("auto", "string", "object"):
-            raise ArgumentError(
-                f"option text must be 'auto', 'string' or 'object', not {self.text!r}"
-            )
-        if self.nan_attributes not in ("warn", "allow", "refuse"):
-            raise ArgumentError(
-                "option nan_attributes must be 'warn', 'allow' or 'refuse', not "
-                f"{self.nan_attributes!r}"
-            )
-        for name in ("write_empty_chunks", "durable", "allow_pickle"):
-            if type(getattr(self, name)) is not bool:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                *others, last = map(repr, choices)
                 raise ArgumentError(
-                    f"option {name} must be True or False, not {getattr(self, name)!r}"
+                    f"option {name} must be {', '.join(others)} or {last}, not {value!r}"
                 )
+        for name in ("write_empty_chunks", "durable", "allow_pickle"):
+            value = getattr(self, name)
+            if type(value) is not bool:
+                raise ArgumentError(f"option {name} must be True or False, not {value!r}")
 
 
+_CHOICES: Final[dict[str, tuple[Any, ...]]] = {
+    "zarr_format": (2, 3),
+    "text": ("auto", "string", "object"),
+    "nan_attributes": ("warn", "allow", "refuse"),
+}
 _NAMES = frozenset(f.name for f in fields(Options))
 _process = Options()
-
-
-class _OptionsBlock:
-    """The changes of all enclosing blocks, and the options that result from them."""
-
-    __slots__ = ("base", "changes", "options")
-
-    def __init__(self, changes: dict[str, Any]) -> None:
-        self.changes = changes
-        self.base = _process
-        self.options = replace(_process, **changes)
-
-
-_block: ContextVar[_OptionsBlock | None] = ContextVar("tessarr_options", default=None)
+_block_changes: ContextVar[dict[str, Any]] = ContextVar("tessarr_options")
+"""The changes of all enclosing blocks."""
 
 
 def current() -> Options:
@@ -137,12 +125,8 @@ def current() -> Options:
     ...     current().write_empty_chunks
     True
     """
-    block = _block.get()
-    if block is None:
-        return _process
-    if block.base is not _process:  # `configure` has changed it since
-        block.options, block.base = replace(_process, **block.changes), _process
-    return block.options
+    changes = _block_changes.get(None)
+    return replace(_process, **changes) if changes else _process
 
 
 def _check_names(changes: dict[str, Any]) -> None:
@@ -229,23 +213,21 @@ class options:
         _check_names(changes)
         replace(_process, **changes)  # raises an error for invalid values
         self._changes = changes
-        self._token: Token[_OptionsBlock | None] | None = None
+        self._token: Token[dict[str, Any]] | None = None
         self._threads = 0
 
     def __enter__(self) -> Options:
         if self._token is not None:
             raise RuntimeError("this options(...) is already in use; make another one")
-        outer_block = _block.get()
-        block = _OptionsBlock({**(outer_block.changes if outer_block else {}), **self._changes})
+        self._token = _block_changes.set({**_block_changes.get({}), **self._changes})
         if "threads" in self._changes:
             self._threads = _engine.threads()
-            _engine.set_threads(block.options.threads)
-        self._token = _block.set(block)
-        return block.options
+            _engine.set_threads(self._changes["threads"])
+        return current()
 
     def __exit__(self, *exception: object) -> None:
         if self._token is not None:
-            _block.reset(self._token)
+            _block_changes.reset(self._token)
             self._token = None
         if "threads" in self._changes:
             _engine.set_threads(self._threads)

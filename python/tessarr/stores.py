@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store, StoreLike, StoreMapping
 from tessarr.store.fsspec.store import FsspecStore, FSStore
+from tessarr.store.object.azure_store import AzureStore
+from tessarr.store.object.gcs_store import GCSStore
+from tessarr.store.object.http_store import HTTPStore
+from tessarr.store.object.object_store import ConnectionSettings
+from tessarr.store.object.s3_store import S3Store
 from tessarr.store.protocol import StoreProtocol
 from tessarr.store.sqlite import SQLiteStore
 from tessarr.store.wrappers.cache import LRUStoreCache
 from tessarr.store.wrappers.instrumented import LatencyStore, LoggingStore
-from tessarr.store.wrappers.limits import LimitedStore, Limits
-from tessarr.store.wrappers.prefix import PrefixStore
-from tessarr.store.wrappers.read_only import ReadOnlyStore
-from tessarr.store.wrappers.retry import RetryingStore
-from tessarr.store.wrappers.wrapper import WrapperStore
+from tessarr.store.wrappers.wrapper import (
+    LimitedStore,
+    Limits,
+    PrefixStore,
+    ReadOnlyStore,
+    RetryingStore,
+    WrapperStore,
+)
 from tessarr.store.zarr2_dicts import DictStore, KVStore
 from tessarr.store.zarr2_dirs import DirectoryStore, NestedDirectoryStore, TempStore
 from tessarr.store.zip import ZipStore
 
 __all__ = [
+    "AzureStore",
+    "ConnectionSettings",
     "DictStore",
     "DirectoryStore",
     "FSStore",
     "ForeignStore",
     "FsspecStore",
+    "GCSStore",
+    "HTTPStore",
     "KVStore",
     "LRUStoreCache",
     "LatencyStore",
@@ -35,6 +47,7 @@ __all__ = [
     "PrefixStore",
     "ReadOnlyStore",
     "RetryingStore",
+    "S3Store",
     "SQLiteStore",
     "Store",
     "StoreLike",

@@ -18,7 +18,7 @@ def test_conformance_markers_name_requirements() -> None:
     assert set(exceptions()) <= set(known)
 
 
-def test_every_requirement_has_a_test_or_a_reason() -> None:
+def test_every_requirement_has_test_or_reason() -> None:
     """No requirement is open."""
     open_ = {item.id for item in requirements()} - set(format_requirement()) - set(exceptions())
     assert not open_

@@ -72,11 +72,11 @@ def test_tracked_files_name_no_machine_or_registry() -> None:
             text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        found = [line for line in text.splitlines() if secret.search(line)]
-        assert not found, (file, found[:3])
+        lines = [line for line in text.splitlines() if secret.search(line)]
+        assert not lines, (file, lines[:3])
 
 
-def test_readme_shows_the_two_commands() -> None:
+def test_readme_shows_two_commands() -> None:
     """The first screen has the commands, and CI runs the second."""
     screen = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:30])
     assert "pip install . && tessarr demo" in screen
@@ -142,7 +142,7 @@ def test_links_in_documents_name_existing_files() -> None:
             assert (document.parent / target).exists(), (document, target)
 
 
-def test_every_promise_names_tests_that_exist() -> None:
+def test_promises_name_existing_tests() -> None:
     """Each promise in docs/safety.md names tests that check it."""
     text = (ROOT / "docs/safety.md").read_text(encoding="utf-8")
     promises = text[: text.index("## Limitations")].split("\n- ")[1:]
@@ -155,7 +155,7 @@ def test_every_promise_names_tests_that_exist() -> None:
             assert f"def {function}(" in source, (file, function)
 
 
-def test_every_extension_of_a_decoder_has_a_fuzz_target() -> None:
+def test_every_extension_of_decoder_has_fuzz_target() -> None:
     """Each decoder of foreign bytes has a fuzz target."""
     targets = {file.stem for file in ROOT.glob("rust/fuzz/fuzz_targets/*.rs")}
     assert {"blosc", "zstd", "gzip", "zlib", "lz4", "crc32c"} <= targets

@@ -68,7 +68,7 @@ def test_ls_keys(data: Path, run: Run) -> None:
     assert "there is no array or group" in err
 
 
-def test_ls_and_tree_of_pickled_array_mark_it_and_list_the_others(here: Path, run: Run) -> None:
+def test_ls_and_tree_mark_unreadable_array(here: Path, run: Run) -> None:
     """Listing commands exit with 0, and print the number of unreadable nodes."""
     group = tessarr.create_group("old.zarr", zarr_format=2)
     group.create_array("a", data=[1, 2])
@@ -116,14 +116,14 @@ def test_cat(data: Path, run: Run) -> None:
     assert run("cat", "data.zarr/cube", "[5:]")[1] == ""
 
 
-def test_cat_as_json(data: Path, run: Run) -> None:
+def test_cat_json_prints_nested_lists(data: Path, run: Run) -> None:
     """Arrays are nested lists; numbers that JSON lacks are strings."""
     assert json.loads(run("cat", "data.zarr/cube", "--json")[1]) == VALUES.tolist()
     assert json.loads(run("cat", "data.zarr/cube", "[..., 0, 1]", "--json")[1]) == [1, 13]
     assert json.loads(run("cat", "data.zarr/cube", "[0, 0, 1]", "--json")[1]) == 1
     assert json.loads(run("cat", "data.zarr/cube", "[:, 5:]", "--json")[1]) == [[], []]
-    found = json.loads(run("cat", "data.zarr/deep/line", "--json")[1])
-    assert found == [pytest.approx(0.1), "NaN", -0.0, "Infinity"]
+    document = json.loads(run("cat", "data.zarr/deep/line", "--json")[1])
+    assert document == [pytest.approx(0.1), "NaN", -0.0, "Infinity"]
 
 
 def test_cat_of_records(here: Path, run: Run) -> None:
@@ -153,7 +153,7 @@ def test_cat_part_by_part(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_cat_to_a_file(
+def test_cat_to_file(
     data: Path, program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """NumPy reads the file, also of parts and scalars; raw bytes have no header."""
@@ -295,7 +295,7 @@ def test_attrs_are_deleted(data: Path, run: Run) -> None:
         ["diff", "data.zarr", "--only", "values", "data.zarr"],
     ],
 )
-def test_options_between_the_arguments(data: Path, run: Run, words: list[str]) -> None:
+def test_options_between_arguments(data: Path, run: Run, words: list[str]) -> None:
     """Options may follow arguments; an argument like -1 is no option."""
     code, _, err = run(*words)
     assert (code, err) == (0, "")
@@ -322,7 +322,7 @@ def test_rm(data: Path, run: Run) -> None:
     assert not (data / "data.zarr/deep/line").exists()
 
 
-def test_rm_of_a_group(data: Path, run: Run) -> None:
+def test_rm_of_group(data: Path, run: Run) -> None:
     """Removal of a group needs the option -r."""
     code, _, err = run("rm", "data.zarr/deep")
     assert code == 1

@@ -68,8 +68,8 @@ def test_bash(script: Path, line: str, expected: set[str]) -> None:
 @pytest.mark.parametrize(("line", "expected"), CASES)
 def test_fish(script: Path, line: str, expected: set[str]) -> None:
     """The script completes verbs, options, choices and paths with spaces."""
-    found = run_shell("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
-    names = {line.split("\t")[0].rstrip("/").replace("\\ ", " ") for line in found}
+    completions = run_shell("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
+    names = {line.split("\t")[0].rstrip("/").replace("\\ ", " ") for line in completions}
     assert expected <= names
     assert names <= expected or line.endswith(" ")
 

@@ -18,17 +18,17 @@ from tessarr.cli.conformance import main
 SUITE = [row for row in table("real/MANIFEST.tsv") if "zarr-conformance-tests" in row["path"]]
 
 
-def printed(place: Any, capsys: pytest.CaptureFixture[str]) -> Any:
-    assert main([f"--array_path={place}"]) == 0
+def printed(path: Any, capsys: pytest.CaptureFixture[str]) -> Any:
+    assert main([f"--array_path={path}"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 @needs_corpus
 @pytest.mark.parametrize("row", SUITE, ids=lambda row: row["id"])
-def test_arrays_of_the_suite(row: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_arrays_of_suite(row: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """The output equals the recorded elements."""
-    found = printed(ROOT / "real" / row["path"], capsys)
-    values = np.array(found, row["dtype"]).reshape(json.loads(row["shape"]))
+    result = printed(ROOT / "real" / row["path"], capsys)
+    values = np.array(result, row["dtype"]).reshape(json.loads(row["shape"]))
     assert digest(values) == row["sha256"]
 
 
@@ -46,15 +46,15 @@ CASES: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("dtype", "values", "expected"), CASES)
-def test_elements_are_printed_as_fill_values(
+def test_conformance_prints_elements_as_fill_values(
     dtype: str, values: Any, expected: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each data type has its format of output."""
     data = np.asarray(values, dtype)
     tessarr.create_array(tmp_path, shape=data.shape, dtype=dtype, data=data)
-    found = printed(tmp_path, capsys)
-    assert found == expected
-    assert json.dumps(found) == json.dumps(expected)
+    result = printed(tmp_path, capsys)
+    assert result == expected
+    assert json.dumps(result) == json.dumps(expected)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -82,9 +82,9 @@ def test_conformance_of_unreadable_array_fails(
 ) -> None:
     """The reason is one line on stderr."""
     assert main([f"--array_path={tmp_path}"]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("tessarr-conformance: there is no array")
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("tessarr-conformance: there is no array")
     with pytest.raises(SystemExit) as caught:
         main([])
     assert caught.value.code == 2
@@ -93,5 +93,5 @@ def test_conformance_of_unreadable_array_fails(
 def test_conformance_is_installed_command() -> None:
     """The table of scripts in pyproject.toml names the function."""
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-    stated = tomllib.loads(text)["project"]["scripts"]["tessarr-conformance"]
-    assert EntryPoint("tessarr-conformance", stated, "console_scripts").load() is main
+    script = tomllib.loads(text)["project"]["scripts"]["tessarr-conformance"]
+    assert EntryPoint("tessarr-conformance", script, "console_scripts").load() is main

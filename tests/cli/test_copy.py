@@ -77,9 +77,9 @@ def test_copy_dry_run_prints_plan(
     assert main(["copy", source, target, "--dry-run"]) == 0
     assert "/a/v: array, 24,000 bytes, chunks (1, 100), as they are" in capsys.readouterr().out
     assert main(["copy", source, target, "-n", "--json", "--chunks", "auto"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert not told["done"]
-    assert told["size_bytes"] == 24480
+    plan = json.loads(capsys.readouterr().out)
+    assert not plan["done"]
+    assert plan["size_bytes"] == 24480
     assert not Path(target).exists()
 
 
@@ -89,9 +89,9 @@ def test_copy_with_little_memory_suggests_scratch(
     arguments = ["rechunk", f"{source}/a/v", str(tmp_path / "new"), "--chunks", "60,1"]
     arguments += ["--memory", "4KB"]
     assert main([*arguments, "--dry-run"]) == 0
-    told = capsys.readouterr()
-    assert re.search(r"read \d+\.\d times and re-encoded", told.out)
-    assert "--scratch" in told.err
+    output = capsys.readouterr()
+    assert re.search(r"read \d+\.\d times and re-encoded", output.out)
+    assert "--scratch" in output.err
     assert main([*arguments, "--scratch", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
     np.testing.assert_array_equal(tessarr.open_array(tmp_path / "new")[...], VALUES)
@@ -137,7 +137,7 @@ def test_copy_needs_overwrite_for_existing_target(
     assert json.loads(capsys.readouterr().out)["done"]
 
 
-def test_a_file_of_hdf5_is_copied_whole_or_by_node(tmp_path: Path) -> None:
+def test_hdf5_file_is_copied_whole_or_by_node(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file.create_dataset("g/v", data=VALUES, chunks=(7, 9))
     assert main(["copy", str(tmp_path / "f.h5"), str(tmp_path / "a")]) == 0
@@ -147,7 +147,7 @@ def test_a_file_of_hdf5_is_copied_whole_or_by_node(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tessarr.open_array(tmp_path / "b")[...], VALUES)
 
 
-def test_copy_command_resumes_a_complete_copy_with_success(
+def test_copy_command_resumes_complete_copy_with_success(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = str(tmp_path / "new")
@@ -173,7 +173,7 @@ def test_copy_to_foreign_suffix_raises(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGKILL])
-def test_a_copy_that_is_killed_is_resumed(
+def test_killed_copy_is_resumed(
     tmp_path: Path, signal_: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = np.random.default_rng(0).integers(0, 9, (3000, 2000))
@@ -211,7 +211,7 @@ def without_directory(path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--resume", "--overwrite"])
-def test_a_killed_copy_to_a_zip_file(
+def test_killed_copy_to_zip_file(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
     """An option continues or restarts the copy; without one, the file remains unchanged."""
@@ -258,5 +258,5 @@ def test_copy_absent_scratch_folder_raises(
 ) -> None:
     target = tmp_path / "new"
     assert main(["copy", source, str(target), "--scratch", str(tmp_path / "absent")]) == 1
-    assert "is not a folder that exists" in capsys.readouterr().err
+    assert "is not an existing folder" in capsys.readouterr().err
     assert not target.exists()

@@ -145,7 +145,7 @@ def test_metadata_and_storage(here: Path, run: Run) -> None:
     assert listed["storage", "format"] == (3, 2)
     assert listed["storage", "chunks"] == ([3, 4], [6, 8])
     assert {("storage", "codecs"), ("storage", "chunk keys")} <= set(listed)
-    assert not any(what == "values" for what, _ in listed)
+    assert not any(kind == "values" for kind, _ in listed)
     only = {d["what"] for d in differences(run, "a", "b", "--only", "metadata")}
     assert only == {"metadata"}
     assert differences(run, "a", "b", "--ignore", "metadata,storage") == []
@@ -242,7 +242,7 @@ def test_diff_of_absent_node_exits_2(here: Path, run: Run) -> None:
     assert differences(run, "g", "h")[0]["second"] == "unreadable"
 
 
-def test_chunks_that_are_not_stored(here: Path, run: Run) -> None:
+def test_diff_compares_absent_chunks_as_fill(here: Path, run: Run) -> None:
     """Absent chunks are compared as the fill value."""
     make("a", np.zeros((6, 8)), chunks=(3, 4), write_empty_chunks=True)
     make("b", np.zeros((6, 8)), chunks=(3, 4))

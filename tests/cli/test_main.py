@@ -31,30 +31,30 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def test_info_of_an_array(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_of_array(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(folder / "deep/image")]) == 0
     lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
-    found = {name: value.strip() for name, value in lines.items()}
-    assert found["type"] == "array, format 3"
-    assert found["shape"] == "40 × 60"
-    assert found["data type"] == "uint16"
-    assert found["chunks"] == "10 × 10"
-    assert found["shards"] == "20 × 20"
-    assert found["dimensions"] == "y, x"
-    assert found["fill value"] == "3"
-    assert found["compressor"].startswith("Zstd(")
-    assert found["attributes"] == "unit"
-    assert found["initialised"] == "12 of 24 chunks (50 %)"
-    assert found["size"] == "4.7K (4,800 bytes)"
-    assert float(found["ratio"]) > 0
+    fields = {name: value.strip() for name, value in lines.items()}
+    assert fields["type"] == "array, format 3"
+    assert fields["shape"] == "40 × 60"
+    assert fields["data type"] == "uint16"
+    assert fields["chunks"] == "10 × 10"
+    assert fields["shards"] == "20 × 20"
+    assert fields["dimensions"] == "y, x"
+    assert fields["fill value"] == "3"
+    assert fields["compressor"].startswith("Zstd(")
+    assert fields["attributes"] == "unit"
+    assert fields["initialised"] == "12 of 24 chunks (50 %)"
+    assert fields["size"] == "4.7K (4,800 bytes)"
+    assert float(fields["ratio"]) > 0
 
 
-def test_info_of_a_node_inside(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_of_node_inside(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(folder), "--node", "small"]) == 0
     assert "a single element" in capsys.readouterr().out
 
 
-def test_info_of_a_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_of_group(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", folder.as_uri()]) == 0
     out = capsys.readouterr().out
     assert "arrays      1: small" in out
@@ -68,22 +68,30 @@ def test_info_of_format_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "array, format 2" in out
     assert "Blosc(cname='lz4'" in out
     assert main(["info", "--json", str(folder.parent / "old")]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["data_type"], found["order"]) == (">i2", "F")
-    assert [codec["id"] for codec in found["codecs"]] == ["blosc"]
+    document = json.loads(capsys.readouterr().out)
+    assert (document["data_type"], document["order"]) == (">i2", "F")
+    assert [codec["id"] for codec in document["codecs"]] == ["blosc"]
 
 
 def test_info_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json", str(folder / "deep/image")]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["kind"] == "array"
-    assert (found["shape"], found["chunks"], found["shards"]) == ([40, 60], [10, 10], [20, 20])
-    assert (found["chunk_count"], found["stored_chunk_count"]) == (24, 12)
-    assert found["codecs"][0]["name"] == "sharding_indexed"
-    assert found["attributes"] == {"unit": "m"}
+    document = json.loads(capsys.readouterr().out)
+    assert document["kind"] == "array"
+    assert (document["shape"], document["chunks"], document["shards"]) == (
+        [40, 60],
+        [10, 10],
+        [20, 20],
+    )
+    assert (document["chunk_count"], document["stored_chunk_count"]) == (24, 12)
+    assert document["codecs"][0]["name"] == "sharding_indexed"
+    assert document["attributes"] == {"unit": "m"}
     assert main(["info", "--json", str(folder)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["kind"], found["arrays"], found["groups"]) == ("group", ["small"], ["deep"])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["kind"], document["arrays"], document["groups"]) == (
+        "group",
+        ["small"],
+        ["deep"],
+    )
 
 
 def test_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,12 +102,12 @@ def test_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tree", str(folder), "--level", "1"]) == 0
     assert capsys.readouterr().out == "/\n├── deep\n└── small () float64\n"
     assert main(["tree", "--json", str(folder)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["deep", "deep/image", "small"]
-    assert found["deep/image"]["shape"] == [40, 60]
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == ["deep", "deep/image", "small"]
+    assert document["deep/image"]["shape"] == [40, 60]
 
 
-def test_tree_of_an_array(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tree_of_array(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tree", str(folder / "small")]) == 0
     assert capsys.readouterr().out.startswith("Array(/small, (), float64")
 
@@ -165,9 +173,9 @@ def test_demo_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_demo_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--size", "200", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [one["size_bytes"] for one in found] == [160_000, 160_000]
-    assert {timing["what"] for timing in found[0]["timings"]} >= {"write", "read all"}
+    document = json.loads(capsys.readouterr().out)
+    assert [item["size_bytes"] for item in document] == [160_000, 160_000]
+    assert {timing["what"] for timing in document[0]["timings"]} >= {"write", "read all"}
 
 
 @pytest.mark.parametrize("size", ["0", "30", "-20"])
@@ -177,7 +185,7 @@ def test_demo_invalid_size_raises(size: str, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.slow
-def test_as_a_program(folder: Path) -> None:
+def test_module_runs_as_program(folder: Path) -> None:
     def call(*arguments: str) -> Any:
         return subprocess.run(
             [sys.executable, "-m", "tessarr", *arguments],
@@ -201,7 +209,7 @@ def test_table_aligns() -> None:
 
 
 @pytest.mark.slow
-def test_a_terminal_without_unicode(folder: Path) -> None:
+def test_tree_on_ascii_terminal_replaces_characters(folder: Path) -> None:
     """Drawings replace characters that the terminal lacks, and JSON escapes them."""
     tessarr.open_group(folder).create_group("é")
     for form in ([], ["--json"]):
@@ -234,9 +242,9 @@ def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "/a/b: array, format 2 → 3" in capsys.readouterr().out
     assert tessarr.open(path).zarr_format == 2
     assert main(["convert", path, "--to", "3", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["to"], found["done"], found["possible"]) == (3, True, True)
-    assert [node["path"] for node in found["nodes"]] == ["", "a", "a/b"]
+    document = json.loads(capsys.readouterr().out)
+    assert (document["to"], document["done"], document["possible"]) == (3, True, True)
+    assert [node["path"] for node in document["nodes"]] == ["", "a", "a/b"]
     group = tessarr.open_group(path)
     assert group.zarr_format == 3
     assert tessarr.open_array(path, path="a/b")[...].tolist() == [1, 2, 3]
@@ -246,9 +254,7 @@ def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "overwrite" in capsys.readouterr().err
 
 
-def test_convert_lists_what_has_no_equivalent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_convert_lists_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "s")
     tessarr.create_array(path, shape=(8, 8), shards=(4, 4), chunks=(2, 2), dtype="u1")
     before = (tmp_path / "s/zarr.json").read_bytes()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tessarr
-from tessarr.cli.node_argument import split_location
+from tessarr.cli.node_argument import NodeArgument
 
 if TYPE_CHECKING:
     from cli.conftest import Run
@@ -41,23 +41,23 @@ def data(here: Path) -> Path:
 )
 def test_hierarchy_above_node_is_opened(data: Path, text: str, expected: tuple[str, str]) -> None:
     """The hierarchy starts at the topmost group."""
-    assert split_location(text) == expected
+    assert NodeArgument(text).split() == expected
 
 
 def test_whole_paths_and_urls_of_files(data: Path) -> None:
     """Paths are absolute, and file URLs are percent-encoded."""
     tessarr.create_group(data / "my data").create_array("a b", data=[1])
     for text in (str(data / "my data/a b"), (data / "my data/a b").as_uri()):
-        assert split_location(text) == (str(data / "my data"), "a b")
-    assert split_location("my data", "a b") == ("my data", "a b")
-    assert split_location("data.zarr/a", "temperature") == ("data.zarr", "a/temperature")
+        assert NodeArgument(text).split() == (str(data / "my data"), "a b")
+    assert NodeArgument("my data", "a b").split() == ("my data", "a b")
+    assert NodeArgument("data.zarr/a", "temperature").split() == ("data.zarr", "a/temperature")
 
 
-def test_from_inside_of_the_hierarchy(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_starts_in_working_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The working folder may be a node inside of the hierarchy."""
     monkeypatch.chdir(data / "data.zarr/a")
-    assert split_location("temperature") == (str(data / "data.zarr"), "a/temperature")
-    assert split_location(".") == (str(data / "data.zarr"), "a")
+    assert NodeArgument("temperature").split() == (str(data / "data.zarr"), "a/temperature")
+    assert NodeArgument(".").split() == (str(data / "data.zarr"), "a")
 
 
 def test_wrong_name_suggests_similar_name(data: Path, run: Run) -> None:
@@ -121,12 +121,12 @@ def test_foreign_errors_are_one_line(data: Path, run: Run) -> None:
 
 
 @pytest.fixture
-def far() -> dict[str, bytes]:
+def remote_items() -> dict[str, bytes]:
     """Register a URL scheme whose stores start at the path of the URL; return their values."""
     items: dict[str, bytes] = {}
 
     @tessarr.extensions.register_store("far")
-    def open_far(url: str, *, read_only: bool) -> Any:
+    def open_remote(url: str, *, read_only: bool) -> Any:
         _, _, path = url.removeprefix("far://").partition("/")
         below = tessarr.stores.PrefixStore(items, path) if path else items
         return tessarr.stores.ReadOnlyStore(below) if read_only else below
@@ -136,25 +136,25 @@ def far() -> dict[str, bytes]:
     return items
 
 
-def test_address_url_opens_hierarchy(far: dict[str, bytes], run: Run) -> None:
+def test_address_url_opens_hierarchy(remote_items: dict[str, bytes], run: Run) -> None:
     """Changes and wrong names open the URLs of parent nodes."""
     assert run("cat", "far://host/data.zarr/a/x") == (0, "1\n2\n", "")
-    assert split_location("far://host/data.zarr/a/x") == ("far://host/data.zarr/a/x", "")
-    assert split_location("far://host/data.zarr/a/x", search_above=True) == (
+    assert NodeArgument("far://host/data.zarr/a/x").split() == ("far://host/data.zarr/a/x", "")
+    assert NodeArgument("far://host/data.zarr/a/x").split(search_above=True) == (
         "far://host",
         "data.zarr/a/x",
     )
-    assert split_location("far://host/data.zarr/a/x::y", search_above=True) == (
+    assert NodeArgument("far://host/data.zarr/a/x::y").split(search_above=True) == (
         "far://host/data.zarr/a/x::y",
         "",
     )
-    tessarr.consolidate_metadata(far, path="data.zarr")
+    tessarr.consolidate_metadata(remote_items, path="data.zarr")
     assert run("attrs", "far://host/data.zarr/a/x", "n=1")[0] == 0
-    assert tessarr.consolidated_differences(far, path="data.zarr") == {}
+    assert tessarr.consolidated_differences(remote_items, path="data.zarr") == {}
     assert "it has 'x'" in run("info", "far://host/data.zarr/a/y")[2]
     assert run("rm", "far://host/data.zarr/a/x")[0] == 0
-    assert tessarr.consolidated_differences(far, path="data.zarr") == {}
-    assert not any(key.startswith("data.zarr/a/x") for key in far)
+    assert tessarr.consolidated_differences(remote_items, path="data.zarr") == {}
+    assert not any(key.startswith("data.zarr/a/x") for key in remote_items)
 
 
 def test_folder_of_stores_error_lists_stores(data: Path, run: Run) -> None:

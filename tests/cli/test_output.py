@@ -41,7 +41,7 @@ def drawn(stream: io.StringIO) -> list[str]:
     return [line.removesuffix("\x1b[K") for line in stream.getvalue().split("\r")[1:]]
 
 
-def test_a_bar_shows_rate_and_time_left(clock: list[float]) -> None:
+def test_progress_bar_shows_rate_and_remaining_time(clock: list[float]) -> None:
     """Half of the work takes two seconds, so two seconds remain."""
     stream = Terminal()
     with Progress("copying", 4 << 20, "bytes", stream) as bar:
@@ -67,7 +67,7 @@ def test_progress_rate_uses_last_seconds(clock: list[float]) -> None:
     assert drawn(stream)[-2].endswith("820 of 1,000  1/s  3:00 min left")
 
 
-def test_a_bar_is_not_drawn_too_often(clock: list[float]) -> None:
+def test_progress_bar_draws_at_limited_rate(clock: list[float]) -> None:
     """The bar limits its updates, and always draws the last one."""
     stream = Terminal()
     for _ in track_progress("work", range(1000), 1000, stream):
@@ -86,7 +86,9 @@ def test_progress_accepts_callback_with_total(clock: list[float]) -> None:
     assert "5 of 10  5/s  1.0 s left" in drawn(stream)[1]
 
 
-def test_a_narrow_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_bar_fits_narrow_terminal(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A line must fit the terminal, so that the next line overwrites it."""
     monkeypatch.setenv("COLUMNS", "30")
     stream = Terminal()
@@ -106,7 +108,7 @@ def test_progress_without_terminal_draws_nothing(
     assert stream.getvalue() == ""
 
 
-def test_a_terminal_without_blocks(clock: list[float]) -> None:
+def test_progress_bar_without_block_characters(clock: list[float]) -> None:
     """The bar has an ASCII form."""
     stream = Ascii()
     with Progress("work", 2, stream=stream) as bar:

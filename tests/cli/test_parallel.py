@@ -44,7 +44,7 @@ def test_map_in_parallel_error_stops() -> None:
             raise ValueError("three")
         return item
 
-    found: list[int] = []
+    results: list[int] = []
     with tessarr.options(threads=1), pytest.raises(ValueError, match="three"):
-        found.extend(map_in_parallel(work, range(1000)))
+        results.extend(map_in_parallel(work, range(1000)))
     assert len(begun) < 10

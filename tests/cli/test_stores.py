@@ -28,7 +28,7 @@ def url(request: pytest.FixtureRequest, here: Path) -> str:
     }[request.param]
 
 
-def test_every_verb(url: str, run: Run, here: Path) -> None:
+def test_every_verb_accepts_store(url: str, run: Run, here: Path) -> None:
     """The test runs the verbs from listing to deleting."""
     values = np.arange(12.0).reshape(3, 4)
     g = tessarr.create_group(url)
@@ -57,7 +57,7 @@ def test_every_verb(url: str, run: Run, here: Path) -> None:
     assert list(tessarr.open_group(url)) == ["y"]
 
 
-def test_a_store_in_a_file(here: Path, run: Run) -> None:
+def test_store_in_single_file_is_accepted(here: Path, run: Run) -> None:
     """Paths of nodes extend the path of the file."""
     tessarr.create_group("data.zarr").create_array("a/x", data=[1, 2, 3])
     assert run("copy", "data.zarr", "data.zip")[0] == 0

@@ -122,8 +122,8 @@ def test_verify_finds_stray_keys(data: Path, run: Run) -> None:
 def test_verify_finds_chunks_outside(data: Path, run: Run) -> None:
     """Other tools leave such chunks when an array shrinks."""
     document = data / "data.zarr/plain/zarr.json"
-    stated = json.loads(document.read_text())
-    document.write_text(json.dumps({**stated, "shape": [16, 8]}))
+    written = json.loads(document.read_text())
+    document.write_text(json.dumps({**written, "shape": [16, 8]}))
     keys = ["plain/c/0/1", "plain/c/1/1"]
     assert findings(run, "data.zarr") == [("outside", key) for key in keys]
 
@@ -199,7 +199,7 @@ def test_verify_finds_unreachable_groups(data: Path, run: Run) -> None:
     assert "which hides 'deep/shards'" in out
 
 
-def test_chunks_that_are_not_stored(data: Path, run: Run) -> None:
+def test_verify_reports_absent_chunks_with_option(data: Path, run: Run) -> None:
     """Absent chunks are a fault only with an option."""
     (data / "data.zarr/plain/c/0/1").unlink()
     code, _, err = run("verify", "data.zarr")

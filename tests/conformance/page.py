@@ -14,8 +14,8 @@ from pathlib import Path
 
 __all__ = ["PAGE", "Requirement", "build_page", "exceptions", "format_requirement", "requirements"]
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
 PAGE = ROOT / "docs" / "conformance.md"
 
 COLUMNS = "| id | level | requirement | tests |"
@@ -42,31 +42,31 @@ class Requirement:
 
 def requirements() -> list[Requirement]:
     """Return all requirements, in the order of the page."""
-    found, section = [], ""
-    for line in (HERE / "requirements.txt").read_text(encoding="utf-8").splitlines():
+    requirements_, section = [], ""
+    for line in (FOLDER / "requirements.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
             section = line[2:]
         else:
             name, level, text = line.split(" ", 2)
-            found.append(Requirement(section, name, level, text))
-    return found
+            requirements_.append(Requirement(section, name, level, text))
+    return requirements_
 
 
 def exceptions() -> dict[str, str]:
     """Return the reasons for requirements without tests."""
-    lines = (HERE / "exceptions.txt").read_text(encoding="utf-8").splitlines()
+    lines = (FOLDER / "exceptions.txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split(" ", 1) for line in lines if line)
 
 
 def format_requirement() -> dict[str, list[tuple[Path, str]]]:
     """Return the files and names of the tests of each requirement."""
-    found: dict[str, list[tuple[Path, str]]] = {}
+    counts: dict[str, list[tuple[Path, str]]] = {}
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         text = file.read_text(encoding="utf-8")
         if "covers(" in text:
             for function, covered in _markers(ast.parse(text)):
-                found.setdefault(covered, []).append((file.relative_to(ROOT), function))
-    return found
+                counts.setdefault(covered, []).append((file.relative_to(ROOT), function))
+    return counts
 
 
 def _markers(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -90,7 +90,7 @@ def build_page() -> str:
         "exceptions": sum(item.id in reasons for item in listed),
         "open": sum(item.id not in tests and item.id not in reasons for item in listed),
     }
-    total = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    total = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     lines = [HEAD, f"{len(listed)} requirements: {total}."]
     section = ""
     for item in listed:
@@ -108,9 +108,9 @@ def build_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _tests(found: list[tuple[Path, str]]) -> str:
+def _tests(tests: list[tuple[Path, str]]) -> str:
     files: dict[Path, list[str]] = {}
-    for file, name in found:
+    for file, name in tests:
         files.setdefault(file, []).append(name.removeprefix("test_").replace("_", " "))
     return "; ".join(
         f"[{file.stem.removeprefix('test_')}](../{file.as_posix()}): {', '.join(names)}"

@@ -30,6 +30,9 @@ __all__ = [
     "expect_unsupported",
     "gzip",
     "has_same_bits",
+    "named",
+    "open_chunk_v2",
+    "open_chunk_v3",
     "open_v2",
     "open_v3",
     "problems_v2",
@@ -40,6 +43,7 @@ __all__ = [
     "store_v2",
     "store_v3",
     "transpose",
+    "write_chunk",
     "zstd",
 ]
 
@@ -73,6 +77,11 @@ V3: JSON = {
 
 def regular(*lengths: int) -> JSON:
     return {"name": "regular", "configuration": {"chunk_shape": list(lengths)}}
+
+
+def named(name: str, **configuration: Any) -> JSON:
+    """Return the JSON of an extension."""
+    return {"name": name, **({"configuration": configuration} if configuration else {})}
 
 
 def transpose(*order: int) -> JSON:
@@ -148,6 +157,44 @@ def open_v3(
     return tessarr.open_array(store_v3(stored, *without, **changes), mode="r+")
 
 
+def open_chunk_v2(
+    stored: bytes | None = None,
+    dtype: Any = "<i4",
+    *,
+    count: int = 6,
+    fill: Any = None,
+    **changes: Any,
+) -> tessarr.Array:
+    """Open an array of format 2 with one chunk of `count` elements, which holds these bytes."""
+    items = {} if stored is None else {"0": stored}
+    return open_v2(items, shape=[count], chunks=[count], dtype=dtype, fill_value=fill, **changes)
+
+
+def open_chunk_v3(
+    codecs: Any,
+    data_type: Any = "int32",
+    fill: Any = 0,
+    *,
+    count: int = 6,
+    stored: bytes | None = None,
+) -> tessarr.Array:
+    """Open an array of format 3 with one chunk of `count` elements, which holds these bytes."""
+    return open_v3(
+        {} if stored is None else {"c/0": stored},
+        shape=[count],
+        chunk_grid=regular(count),
+        data_type=data_type,
+        fill_value=fill,
+        codecs=codecs,
+    )
+
+
+def write_chunk(array: tessarr.Array, values: Any) -> bytes | None:
+    """Write an array of one chunk, and return the stored bytes."""
+    array[...] = values
+    return array.store.get("0" if array.zarr_format == 2 else "c/0")
+
+
 def _problems(open_: Any, without: tuple[str, ...], changes: JSON) -> dict[str, str]:
     with pytest.raises(tessarr.errors.MetadataError) as caught:
         open_(None, *without, **changes)
@@ -181,9 +228,9 @@ def expect_unsupported(extension: str) -> Iterator[None]:
 
 
 @contextmanager
-def expect_defect(what: str) -> Iterator[None]:
+def expect_defect(text: str) -> Iterator[None]:
     """Expect exactly one warning about a defect."""
-    with pytest.warns(tessarr.errors.TessarrWarning, match=what) as caught:
+    with pytest.warns(tessarr.errors.TessarrWarning, match=text) as caught:
         yield
     assert len(caught) == 1
 
@@ -216,8 +263,8 @@ def rewrite_document(array: tessarr.Array) -> JSON:
     else:
         array.attrs["rewritten"] = True
         name = "zarr.json"
-    found: JSON = json.loads(array.store.get(name) or b"")
-    return found
+    document: JSON = json.loads(array.store.get(name) or b"")
+    return document
 
 
 def has_same_bits(values: Any, expected: Any) -> None:

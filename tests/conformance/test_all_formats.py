@@ -63,7 +63,7 @@ def test_every_bit_survives(zarr_format, shards, dtype):
 @pytest.mark.covers("ALL-02")
 @pytest.mark.parametrize("zarr_format", FORMATS)
 @pytest.mark.parametrize("shards", [None, (6, 6)])
-def test_partial_writes_keep_the_rest(zarr_format, shards):
+def test_partial_writes_keep_rest(zarr_format, shards):
     array = tessarr.create_array(
         None,
         shape=(7, 7),
@@ -152,7 +152,7 @@ def test_sizes_of_format_2_are_checked(changes, loc):
 
 
 @pytest.mark.covers("ALL-05")
-def test_a_result_that_no_memory_holds_is_an_error():
+def test_result_larger_than_memory_raises():
     array = open_v3(shape=[2**40, 2**20], chunk_grid=regular(2**20, 1))
     with pytest.raises((MemoryError, ArgumentError, ValueError)):
         array[...]
@@ -161,7 +161,7 @@ def test_a_result_that_no_memory_holds_is_an_error():
 
 @pytest.mark.covers("ALL-06")
 @pytest.mark.parametrize("codec", [gzip(), zstd(level=1), blosc()], ids=lambda codec: codec["name"])
-def test_decoding_is_bounded_by_the_size_that_is_expected(codec):
+def test_decoding_is_bounded_by_expected_size(codec):
     """Tessarr stops decoding half a gigabyte of zeros, stored in a few bytes, for a chunk of 24."""
     import resource
 
@@ -269,7 +269,7 @@ def test_without_any_document_no_node_exists():
         {"shards": (4, 4)},
     ],
 )
-def test_writer_writes_nothing_that_format_2_readers_refuse(settings):
+def test_written_format_2_documents_are_valid(settings):
     store = stores.MemoryStore()
     with pytest.raises((ArgumentError, ValueError)):
         tessarr.create_array(
@@ -280,16 +280,16 @@ def test_writer_writes_nothing_that_format_2_readers_refuse(settings):
 
 @pytest.mark.covers("V2-META-12", "V3-META-14")
 @pytest.mark.parametrize("zarr_format", FORMATS)
-def test_documents_are_the_same_bytes_each_time(zarr_format):
-    made = [
+def test_documents_are_deterministic(zarr_format):
+    arrays = [
         tessarr.create_array(
             None, shape=(8,), dtype="f4", zarr_format=zarr_format, attributes={"b": 1, "a": 2}
         )
         for _ in range(2)
     ]
-    found = [{key: array.store.get(key) for key in array.store.list("")} for array in made]
-    assert found[0] == found[1]
-    assert all(json.loads(text) is not None for text in found[0].values())
+    contents = [{key: array.store.get(key) for key in array.store.list("")} for array in arrays]
+    assert contents[0] == contents[1]
+    assert all(json.loads(text) is not None for text in contents[0].values())
 
 
 @pytest.mark.covers("V2-CHUNK-06")

@@ -17,38 +17,19 @@ from conformance.sample_stores import (
     LITTLE,
     expect_defect,
     has_same_bits,
+    named,
+    open_chunk_v3,
     open_v3,
     problems_v3,
     regular,
     rewrite_document,
+    write_chunk,
 )
 from tessarr.errors import ArgumentError, DataError, MetadataError, UnsupportedError
 
 BARE = {"name": "bytes"}
 VALUES = np.arange(1, 7, dtype="<i4")
 RAW = VALUES.tobytes()
-
-
-def named(name, **configuration):
-    return {"name": name, **({"configuration": configuration} if configuration else {})}
-
-
-def open_one_chunk(chain, data_type="int32", fill=0, *, count=6, stored=None):
-    """Open an array of one chunk of `count` elements, through these codecs."""
-    return open_v3(
-        {} if stored is None else {"c/0": stored},
-        shape=[count],
-        chunk_grid=regular(count),
-        data_type=data_type,
-        fill_value=fill,
-        codecs=chain,
-    )
-
-
-def written(array, values):
-    """Write the whole array, and return its chunk."""
-    array[...] = values
-    return array.store.get("c/0")
 
 
 # packbits, bitround, reshape
@@ -59,10 +40,10 @@ def written(array, values):
     ("padding", "expected"),
     [("none", "2d01"), ("first_byte", "072d01"), ("last_byte", "2d0107")],
 )
-def test_packbits_begins_with_the_lowest_bit(padding, expected):
+def test_packbits_begins_with_lowest_bit(padding, expected):
     values = np.array([1, 0, 1, 1, 0, 1, 0, 0, 1], bool)
-    array = open_one_chunk([named("packbits", padding_encoding=padding)], "bool", False, count=9)
-    assert written(array, values).hex() == expected
+    array = open_chunk_v3([named("packbits", padding_encoding=padding)], "bool", False, count=9)
+    assert write_chunk(array, values).hex() == expected
     has_same_bits(tessarr.open_array(array.store, mode="r")[...], values)
 
 
@@ -73,15 +54,15 @@ def test_packbits_begins_with_the_lowest_bit(padding, expected):
 def test_packbits_keeps_some_bits(first, last, expected):
     members = {"first_bit": first, "last_bit": last}
     codec = named("packbits", **{name: item for name, item in members.items() if item is not None})
-    array = open_one_chunk([codec], "uint8", 0, count=4)
-    assert written(array, np.array([1, 2, 3, 4], "u1")).hex() == expected
+    array = open_chunk_v3([codec], "uint8", 0, count=4)
+    assert write_chunk(array, np.array([1, 2, 3, 4], "u1")).hex() == expected
     assert array[...].tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.covers("X-PACK-01")
-def test_packbits_extends_the_sign():
-    array = open_one_chunk([named("packbits", last_bit=3)], "int16", 0, count=4)
-    assert written(array, np.array([-1, -8, 7, 0], "i2")).hex() == "8f07"
+def test_packbits_extends_sign():
+    array = open_chunk_v3([named("packbits", last_bit=3)], "int16", 0, count=4)
+    assert write_chunk(array, np.array([-1, -8, 7, 0], "i2")).hex() == "8f07"
     assert array[...].tolist() == [-1, -8, 7, 0]
 
 
@@ -99,16 +80,16 @@ def test_packbits_extends_the_sign():
     ],
 )
 def test_parameters_of_packbits(configuration):
-    found = problems_v3(codecs=[named("packbits", **configuration)])
-    assert all(loc.startswith("/codecs/0/configuration") for loc in found)
+    problems = problems_v3(codecs=[named("packbits", **configuration)])
+    assert all(loc.startswith("/codecs/0/configuration") for loc in problems)
 
 
 @pytest.mark.covers("X-BITR-01")
 @pytest.mark.parametrize("name", ["bitround", "numcodecs.bitround"])
 def test_bitround(name):
     values = np.array([1.1, 3.14159, -1e10, 0.0, np.inf, 7.0], "f4")
-    array = open_one_chunk([named(name, keepbits=3), LITTLE], "float32", 0.0)
-    stored = np.frombuffer(written(array, values), "<f4")
+    array = open_chunk_v3([named(name, keepbits=3), LITTLE], "float32", 0.0)
+    stored = np.frombuffer(write_chunk(array, values), "<f4")
     assert not (stored.view("u4") & 0xFFFFF).any()
     assert np.allclose(stored[:3], values[:3], rtol=0.07)
     array.store.put("c/0", values.tobytes())
@@ -118,8 +99,10 @@ def test_bitround(name):
 @pytest.mark.covers("X-BITR-01")
 @pytest.mark.parametrize("keepbits", [-1, "x", 3.0, None])
 def test_parameters_of_bitround(keepbits):
-    found = problems_v3(data_type="float32", codecs=[named("bitround", keepbits=keepbits), LITTLE])
-    assert all(loc.startswith("/codecs/0/configuration") for loc in found)
+    problems = problems_v3(
+        data_type="float32", codecs=[named("bitround", keepbits=keepbits), LITTLE]
+    )
+    assert all(loc.startswith("/codecs/0/configuration") for loc in problems)
 
 
 @pytest.mark.covers("X-RESH-01")
@@ -127,7 +110,7 @@ def test_parameters_of_bitround(keepbits):
     ("shape", "result"),
     [([24], (24,)), ([[0, 1], 4], (6, 4)), ([[0], -1], (2, 12)), ([2, 3, 2, 2], (2, 3, 2, 2))],
 )
-def test_reshape_keeps_the_elements_in_order(shape, result):
+def test_reshape_keeps_elements_in_order(shape, result):
     values = np.arange(24, dtype="<i4").reshape(2, 3, 4)
     order = list(range(len(result)))[::-1]
     chain = [
@@ -146,8 +129,8 @@ def test_reshape_keeps_the_elements_in_order(shape, result):
     "shape", [[5], [-1, -1], [-2], [[1, 0], -1], [[0, 0], -1], [[2], -1], ["6"], 6, None, [0, -1]]
 )
 def test_shapes_of_reshape(shape):
-    found = problems_v3(codecs=[named("reshape", shape=shape), LITTLE])
-    assert all(loc.startswith("/codecs/0/configuration") for loc in found)
+    problems = problems_v3(codecs=[named("reshape", shape=shape), LITTLE])
+    assert all(loc.startswith("/codecs/0/configuration") for loc in problems)
 
 
 # cast_value and scale_offset
@@ -155,8 +138,8 @@ def test_shapes_of_reshape(shape):
 
 @pytest.mark.covers("X-CAST-01")
 def test_cast_value_stores_another_type():
-    array = open_one_chunk([named("cast_value", data_type="int8"), BARE], "float64", 7.0)
-    stored = written(array, np.array([1, -2, 100, 0.5, 1.5, 2.5]))
+    array = open_chunk_v3([named("cast_value", data_type="int8"), BARE], "float64", 7.0)
+    stored = write_chunk(array, np.array([1, -2, 100, 0.5, 1.5, 2.5]))
     assert np.frombuffer(stored, "i1").tolist() == [1, -2, 100, 0, 2, 2]
     assert array[...].tolist() == [1, -2, 100, 0, 2, 2]
     array.store.delete("c/0")
@@ -168,7 +151,7 @@ def test_cast_value_stores_another_type():
 @pytest.mark.covers("X-CAST-01")
 @pytest.mark.parametrize("value", [128, -129, np.nan, np.inf])
 def test_unrepresentable_numbers_raise(value):
-    array = open_one_chunk([named("cast_value", data_type="int8"), BARE], "float64", 0.0)
+    array = open_chunk_v3([named("cast_value", data_type="int8"), BARE], "float64", 0.0)
     with pytest.raises((ArgumentError, DataError)):
         array[0] = value
     assert array.store.get("c/0") is None
@@ -182,8 +165,8 @@ def test_cast_value_can_clamp_and_map():
         "rounding": "towards-zero",
         "scalar_map": {"encode": [["NaN", 9]], "decode": [[9, "NaN"]]},
     }
-    array = open_one_chunk([named("cast_value", **configuration), BARE], "float32", "NaN")
-    assert list(written(array, np.array([300, -1, 1.9, np.nan, 0, 5], "f4"))) == [
+    array = open_chunk_v3([named("cast_value", **configuration), BARE], "float32", "NaN")
+    assert list(write_chunk(array, np.array([300, -1, 1.9, np.nan, 0, 5], "f4"))) == [
         255,
         0,
         1,
@@ -191,21 +174,21 @@ def test_cast_value_can_clamp_and_map():
         0,
         5,
     ]
-    found = array[...]
-    assert np.isnan(found[3])
-    assert found[[0, 1, 2]].tolist() == [255, 0, 1]
+    result = array[...]
+    assert np.isnan(result[3])
+    assert result[[0, 1, 2]].tolist() == [255, 0, 1]
     array.store.delete("c/0")
     assert np.isnan(array[...]).all()
 
 
 @pytest.mark.covers("X-CAST-01")
-def test_the_fill_value_goes_through_scale_offset():
+def test_fill_value_goes_through_scale_offset():
     chain = [
         named("scale_offset", offset=100, scale=2),
         named("cast_value", data_type="uint8"),
         BARE,
     ]
-    array = open_one_chunk(chain, "int32", 110)
+    array = open_chunk_v3(chain, "int32", 110)
     array[0] = 101
     assert list(array.store.get("c/0")) == [2, 20, 20, 20, 20, 20]
     assert array[...].tolist() == [101, 110, 110, 110, 110, 110]
@@ -256,7 +239,7 @@ STREAMS = {
 def test_numcodecs_codecs_store_same_bytes_as_in_format_2(name):
     configuration, stored = STREAMS[name]
     codec = named(name, **configuration)
-    array = open_one_chunk([LITTLE, codec], stored=stored)
+    array = open_chunk_v3([LITTLE, codec], stored=stored)
     has_same_bits(array[...], VALUES)
     array[0] = 9
     assert tessarr.open_array(array.store, mode="r")[...].tolist() == [9, 2, 3, 4, 5, 6]
@@ -271,8 +254,8 @@ def test_other_codecs_of_numcodecs_agree_with_format_2(name):
         "gzip": {"level": 1},
         "blosc": {"cname": "lz4", "clevel": 5, "shuffle": 1},
     }.get(name, {})
-    array = open_one_chunk([LITTLE, named(f"numcodecs.{name}", **parameters)])
-    stored = written(array, VALUES)
+    array = open_chunk_v3([LITTLE, named(f"numcodecs.{name}", **parameters)])
+    stored = write_chunk(array, VALUES)
     old = {
         ".zarray": json.dumps(
             {
@@ -318,18 +301,18 @@ def test_other_codecs_of_numcodecs_agree_with_format_2(name):
     ids=["delta", "fixedscaleoffset", "astype", "quantize"],
 )
 def test_filters_of_numcodecs(codec, data_type, values, stored):
-    array = open_one_chunk([codec, LITTLE], data_type, count=3)
-    given = np.array(values, data_type)
-    assert written(array, given) == stored.tobytes()
-    has_same_bits(tessarr.open_array(array.store, mode="r")[...], given)
+    array = open_chunk_v3([codec, LITTLE], data_type, count=3)
+    data = np.array(values, data_type)
+    assert write_chunk(array, data) == stored.tobytes()
+    has_same_bits(tessarr.open_array(array.store, mode="r")[...], data)
     assert rewrite_document(array)["codecs"] == [codec, LITTLE]
 
 
 @pytest.mark.covers("X-NUMC-01", "V2-FILT-04")
-def test_packbits_of_numcodecs_begins_with_the_highest_bit():
+def test_packbits_of_numcodecs_begins_with_highest_bit():
     values = np.array([1, 0, 1, 1, 0, 1, 0, 0, 1], bool)
-    array = open_one_chunk([named("numcodecs.packbits"), BARE], "bool", False, count=9)
-    assert written(array, values).hex() == "07b480"
+    array = open_chunk_v3([named("numcodecs.packbits"), BARE], "bool", False, count=9)
+    assert write_chunk(array, values).hex() == "07b480"
     has_same_bits(array[...], values)
 
 
@@ -338,14 +321,14 @@ def test_packbits_of_numcodecs_begins_with_the_highest_bit():
 
 @pytest.mark.covers("X-NAME-01", "V3-BYTES-05")
 @pytest.mark.parametrize("name", ["endian", "binary"])
-def test_names_that_the_codec_bytes_had(name):
+def test_older_names_of_codec_bytes_are_read(name):
     with expect_defect(name):
-        array = open_one_chunk([named(name, endian="big")], stored=VALUES.astype(">i4").tobytes())
+        array = open_chunk_v3([named(name, endian="big")], stored=VALUES.astype(">i4").tobytes())
     has_same_bits(array[...], VALUES)
 
 
 @pytest.mark.covers("X-NAME-01")
-def test_big_endian_bytes_stay_so():
-    array = open_one_chunk([BIG], stored=VALUES.astype(">i4").tobytes())
+def test_big_endian_bytes_keep_order():
+    array = open_chunk_v3([BIG], stored=VALUES.astype(">i4").tobytes())
     has_same_bits(array[...], VALUES)
     assert rewrite_document(array)["codecs"] == [BIG]

@@ -74,17 +74,17 @@ def outcome(row):
     return f"read {text}".strip()
 
 
-@pytest.mark.parametrize(("name", "wanted"), expected().items())
-def test_each_document_comes_to_what_is_expected(name, wanted):
-    if wanted == "later":
+@pytest.mark.parametrize(("name", "expected_outcome"), expected().items())
+def test_document_has_expected_outcome(name, expected_outcome):
+    if expected_outcome == "later":
         pytest.skip("the data type or codec is not there yet")
     row = ROWS[name]
-    found = outcome(row)
-    assert found == wanted, row["what"]
+    result = outcome(row)
+    assert result == expected_outcome, row["what"]
     if row["expect"] == "reject":
-        assert not found.startswith("read") or name in READ_LENIENTLY
+        assert not result.startswith("read") or name in READ_LENIENTLY
     elif row["expect"] == "accept":
-        assert found.startswith("read")
+        assert result.startswith("read")
 
 
 def test_no_document_is_forgotten():

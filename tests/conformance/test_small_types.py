@@ -6,23 +6,24 @@ import numpy as np
 import pytest
 
 import tessarr
-from conformance.sample_stores import BIG, LITTLE, open_v3, problems_v3, regular, rewrite_document
+from conformance.sample_stores import (
+    BIG,
+    LITTLE,
+    open_chunk_v3,
+    open_v3,
+    problems_v3,
+    regular,
+    rewrite_document,
+)
 
 BARE = {"name": "bytes"}
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="numbers of few bits are those of ml_dtypes")
 
 
-def open_one_chunk(data_type, chunk, fill, count, codec=BARE):
+def open_chunk(data_type, chunk, fill, count, codec=BARE):
     """Open an array of one chunk of `count` elements, which holds these bytes."""
-    return open_v3(
-        {} if chunk is None else {"c/0": chunk},
-        shape=[count],
-        chunk_grid=regular(count),
-        data_type=data_type,
-        fill_value=fill,
-        codecs=[codec],
-    )
+    return open_chunk_v3([codec], data_type, fill, count=count, stored=chunk)
 
 
 @pytest.mark.covers("X-INT4-01")
@@ -36,7 +37,7 @@ def open_one_chunk(data_type, chunk, fill, count, codec=BARE):
     ],
 )
 def test_small_integers_use_one_byte_and_ignore_upper_bits(name, expected):
-    array = open_one_chunk(name, bytes([0x00, 0xF7, 0x08, 0x0F, 0xFF, 0x25]), 1, 6, BARE)
+    array = open_chunk(name, bytes([0x00, 0xF7, 0x08, 0x0F, 0xFF, 0x25]), 1, 6, BARE)
     assert array.dtype == np.dtype(getattr(ml_dtypes, name))
     assert array[...].astype(int).tolist() == expected
     array[0] = expected[1]
@@ -52,8 +53,8 @@ def test_small_integers_use_one_byte_and_ignore_upper_bits(name, expected):
     [("int4", 8), ("int4", -9), ("uint4", 16), ("uint4", -1), ("int2", 2), ("uint2", 4)],
 )
 def test_small_integers_have_to_fit(name, fill):
-    found = problems_v3(data_type=name, fill_value=fill, codecs=[BARE])
-    assert list(found) == ["/fill_value"]
+    problems = problems_v3(data_type=name, fill_value=fill, codecs=[BARE])
+    assert list(problems) == ["/fill_value"]
 
 
 QUIET = {
@@ -71,7 +72,7 @@ QUIET = {
 @pytest.mark.covers("X-BF16-01")
 @pytest.mark.parametrize("name", QUIET)
 def test_each_small_float_has_its_nan(name):
-    array = open_one_chunk(name, None, "NaN", 2, LITTLE)
+    array = open_chunk(name, None, "NaN", 2, LITTLE)
     assert array[0].tobytes()[::-1].hex().lstrip("0") in {QUIET[name], QUIET[name].lstrip("0")}
     assert np.isnan(array[...].astype(float)).all()
     assert rewrite_document(array)["fill_value"] == "NaN"
@@ -81,7 +82,7 @@ def test_each_small_float_has_its_nan(name):
 @pytest.mark.parametrize(("codec", "order"), [(LITTLE, "<"), (BIG, ">")])
 def test_bfloat16(codec, order):
     bits = np.array([0x3F80, 0xC000, 0x7F80, 0x7FC1, 0x8000, 0x0001], order + "u2")
-    array = open_one_chunk("bfloat16", bits.tobytes(), "0x7fc1", 6, codec)
+    array = open_chunk("bfloat16", bits.tobytes(), "0x7fc1", 6, codec)
     assert array[...].view("u2").tolist() == bits.tolist()
     assert array[:3].astype(float).tolist() == [1, -2, np.inf]
     array[3] = array[0]
@@ -96,16 +97,16 @@ def test_bfloat16(codec, order):
 @pytest.mark.parametrize(
     "name", [*QUIET, "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"]
 )
-def test_every_pattern_of_a_small_float_survives(name):
+def test_every_pattern_of_small_float_survives(name):
     size = np.dtype(getattr(ml_dtypes, name)).itemsize
     count = 64 if "float6" in name else 16 if "float4" in name else 256
     data = np.arange(count, dtype=f"<u{size}").tobytes()
-    array = open_one_chunk(name, data, 1.0, count, LITTLE)
+    array = open_chunk(name, data, 1.0, count, LITTLE)
     assert array[...].tobytes() == data
     array[...] = array[...]
     assert array.store.get("c/0") == data
     for fill in (0.5, 2, "0x" + "01" * size if count == 256 else 1.0):
-        again = open_one_chunk(name, None, fill, 1, LITTLE)
+        again = open_chunk(name, None, fill, 1, LITTLE)
         assert rewrite_document(again)["fill_value"] == fill or float(again[0]) == fill
 
 

@@ -33,7 +33,7 @@ def test_keys_are_strings_whose_case_counts(store):
 
 
 @pytest.mark.covers("V3-STORE-02")
-def test_an_absent_value_is_none(store):
+def test_absent_value_is_none(store):
     assert store.get("a") is None
     assert store.size("a") is None
     store.put("a", b"123")
@@ -59,14 +59,14 @@ def test_keys_are_listed_by_prefix_and_by_level(store):
     for key in ("a/b", "a/c/d", "a/c/e", "b"):
         store.put(key, b"1")
     assert set(store.list("a/")) == {"a/b", "a/c/d", "a/c/e"}
-    assert [sorted(found) for found in store.list_dir("a/")] == [["a/b"], ["a/c/"]]
-    assert [sorted(found) for found in store.list_dir("")] == [["b"], ["a/"]]
+    assert [sorted(name) for name in store.list_dir("a/")] == [["a/b"], ["a/c/"]]
+    assert [sorted(name) for name in store.list_dir("")] == [["b"], ["a/"]]
     assert store.list("none/") == []
     assert tuple(store.list_dir("none/")) == ([], [])
 
 
 @pytest.mark.covers("V3-FS-01", "V3-FS-02")
-def test_a_key_is_a_path_below_the_folder(tmp_path):
+def test_key_is_path_below_folder(tmp_path):
     store = LocalStore(tmp_path / "new" / "folder")
     store.put("a/b/c", b"1")
     assert (tmp_path / "new" / "folder" / "a" / "b" / "c").read_bytes() == b"1"
@@ -91,13 +91,13 @@ def test_urls_and_plain_paths(tmp_path):
     folder = tmp_path / "a b%c"
     array = tessarr.create_array(folder, shape=(2,), data=[1, 2])
     url = "file://" + str(folder).replace("%", "%25").replace(" ", "%20")
-    for place in (str(folder), folder, url, url.replace("file:///", "file://localhost/")):
-        assert tessarr.open_array(place, mode="r")[...].tolist() == [1, 2]
+    for location in (str(folder), folder, url, url.replace("file:///", "file://localhost/")):
+        assert tessarr.open_array(location, mode="r")[...].tolist() == [1, 2]
     assert array.path == ""
 
 
 @pytest.mark.covers("V3-FS-05")
-def test_a_value_is_replaced_at_once(tmp_path):
+def test_value_is_replaced_at_once(tmp_path):
     store = LocalStore(tmp_path)
     values = [bytes([i]) * 200_000 for i in (1, 2)]
     store.put("a", values[0])
@@ -129,7 +129,7 @@ def test_temporary_files_are_no_keys(tmp_path):
 
 @pytest.mark.covers("V3-FS-06")
 @pytest.mark.parametrize("key", ["../a", "a/../b", "/etc/passwd", "a\0b", "..", "a/..", "./a"])
-def test_no_key_leads_out_of_the_folder(tmp_path, key):
+def test_no_key_leads_out_of_folder(tmp_path, key):
     store = LocalStore(tmp_path / "inside")
     (tmp_path / "a").write_bytes(b"secret")
     for call in (store.get, store.delete, store.size, lambda key: store.put(key, b"")):

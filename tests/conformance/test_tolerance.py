@@ -57,7 +57,7 @@ def shuffled(data: bytes, size: int) -> bytes:
 
 @pytest.mark.covers("V2-FILT-06")
 @pytest.mark.parametrize("size", [0, None, 4])
-def test_shuffle_elementsize_0_is_the_size_of_the_data_type(size: Any) -> None:
+def test_shuffle_elementsize_0_is_size_of_data_type(size: Any) -> None:
     """NCZarr writes 0, and reading causes no warning; new documents contain the size."""
     array = open_one_chunk(shuffled(RAW, 4), filters=[{"id": "shuffle", "elementsize": size}])
     has_same_bits(array[...], VALUES)
@@ -67,7 +67,7 @@ def test_shuffle_elementsize_0_is_the_size_of_the_data_type(size: Any) -> None:
 
 
 @pytest.mark.covers("V2-FILT-06")
-def test_shuffle_elementsize_text_is_the_number() -> None:
+def test_shuffle_elementsize_text_is_number() -> None:
     with expect_defect("/filters/0/elementsize: the text '4', taken for 4"):
         array = open_one_chunk(shuffled(RAW, 4), filters=[{"id": "shuffle", "elementsize": "4"}])
     has_same_bits(array[...], VALUES)
@@ -88,7 +88,7 @@ def test_shuffle_elementsize_text_is_the_number() -> None:
         ("<f8", [{"id": "fixedscaleoffset", "scale": 1, "offset": 0, "astype": "|u1"}], 1),
     ],
 )
-def test_shuffle_elementsize_0_follows_the_codecs_before_it(
+def test_shuffle_elementsize_0_follows_codecs_before_it(
     dtype: Any, filters: Any, size: int
 ) -> None:
     """The elements that shuffle encodes define the size, not those of the array."""
@@ -104,7 +104,7 @@ def test_shuffle_elementsize_0_follows_the_codecs_before_it(
     has_same_bits(array[...], expected[...])
 
 
-def test_new_array_states_the_size_that_shuffle_0_means() -> None:
+def test_new_array_writes_size_for_shuffle_0() -> None:
     array = tessarr.create_array(
         None, data=VALUES, zarr_format=2, filters=[codecs.Shuffle(0)], compressors=None
     )
@@ -114,7 +114,7 @@ def test_new_array_states_the_size_that_shuffle_0_means() -> None:
 
 @pytest.mark.covers("V3-BLOSC-01")
 @pytest.mark.parametrize("size", [0, None])
-def test_blosc_typesize_0_is_the_size_of_the_data_type(size: Any) -> None:
+def test_blosc_typesize_0_is_size_of_data_type(size: Any) -> None:
     with expect_defect("/typesize: .*, taken for the size of the elements"):
         array = open_v3(codecs=[LITTLE, blosc(typesize=size)])
     array[...] = 5
@@ -123,7 +123,7 @@ def test_blosc_typesize_0_is_the_size_of_the_data_type(size: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["absent", None])
-def test_filters_without_types_take_those_of_the_array(dtype: Any) -> None:
+def test_filters_without_types_take_array_type(dtype: Any) -> None:
     types = {} if dtype == "absent" else {"dtype": None, "astype": None}
     chunk = np.diff(VALUES, prepend=0).astype("<i4")
     has_same_bits(open_one_chunk(chunk.tobytes(), filters=[{"id": "delta", **types}])[...], VALUES)
@@ -164,9 +164,7 @@ def parse_text_value(text: str) -> Any:
 
 @pytest.mark.covers("V2-COMP-01")
 @pytest.mark.parametrize(("codec", "name", "text"), PARAMETERS)
-def test_text_in_a_compressor_is_the_number_it_says(
-    codec: dict[str, Any], name: str, text: str
-) -> None:
+def test_numeric_text_in_compressor_is_number(codec: dict[str, Any], name: str, text: str) -> None:
     with expect_defect(f"/compressor/{name}: the text"):
         array = open_one_chunk(None, compressor={**codec, name: text})
     expected = open_one_chunk(None, compressor={**codec, name: parse_text_value(text)})
@@ -178,9 +176,7 @@ def test_text_in_a_compressor_is_the_number_it_says(
 
 @pytest.mark.covers("V2-FILT-01")
 @pytest.mark.parametrize(("codec", "name", "text"), FILTERS)
-def test_text_in_a_filter_is_the_number_it_says(
-    codec: dict[str, Any], name: str, text: str
-) -> None:
+def test_numeric_text_in_filter_is_number(codec: dict[str, Any], name: str, text: str) -> None:
     with expect_defect(f"/filters/0/{name}: the text"):
         array = open_one_chunk(None, dtype="<f8", filters=[{**codec, name: text}])
     assert (
@@ -193,7 +189,7 @@ def test_text_in_a_filter_is_the_number_it_says(
 
 @pytest.mark.covers("V3-GZIP-01", "V3-ZSTD-01", "V3-BLOSC-01")
 @pytest.mark.parametrize(
-    ("stated", "meant"),
+    ("value", "meant"),
     [
         (gzip("5"), gzip(5)),  # type: ignore[arg-type]
         (zstd(level="-5", checksum=False), zstd(level=-5, checksum=False)),
@@ -204,25 +200,25 @@ def test_text_in_a_filter_is_the_number_it_says(
         (blosc(blocksize="0"), blosc(blocksize=0)),
     ],
 )
-def test_text_in_a_codec_of_format_3_is_what_it_says(stated: Any, meant: Any) -> None:
+def test_numeric_text_in_format_3_codec_is_number(value: Any, meant: Any) -> None:
     with expect_defect("/codecs/1/configuration/.*: the text"):
-        array = open_v3(codecs=[LITTLE, stated])
+        array = open_v3(codecs=[LITTLE, value])
     assert array.metadata == open_v3(codecs=[LITTLE, meant]).metadata
     array[...] = 5
     assert (array[...] == 5).all()
 
 
 @pytest.mark.parametrize("text", ["", "x", "4.5", "0x4", "1_0", "4 4", "NaN", "9" * 60, "²"])
-def test_text_that_is_no_integer_is_refused(text: str) -> None:
-    found = problems_v2(compressor={"id": "zlib", "level": text})
-    assert found == {"/compressor/level": "wrong_type"}
+def test_text_without_integer_is_refused(text: str) -> None:
+    problems = problems_v2(compressor={"id": "zlib", "level": text})
+    assert problems == {"/compressor/level": "wrong_type"}
     assert problems_v2(compressor={"id": "bz2", "level": text}) == {
         "/compressor/level": "wrong_type"
     }
 
 
 @pytest.mark.parametrize("text", ["10", "-2"])
-def test_text_of_a_number_out_of_range_is_refused(text: str) -> None:
+def test_text_of_number_out_of_range_is_refused(text: str) -> None:
     assert problems_v2(compressor={"id": "zlib", "level": text}) == {
         "/compressor/level": "invalid_value"
     }
@@ -250,7 +246,7 @@ def test_text_in_layout_members_is_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_text_from_a_user_is_refused(settings: dict[str, Any], zarr_format: Any) -> None:
+def test_text_from_user_is_refused(settings: dict[str, Any], zarr_format: Any) -> None:
     """Tessarr reads these documents but never writes them."""
     with pytest.raises(ArgumentError):
         tessarr.create_array(None, shape=3, dtype="i4", zarr_format=zarr_format, **settings)
@@ -261,7 +257,7 @@ def test_text_from_a_user_is_refused(settings: dict[str, Any], zarr_format: Any)
 
 @pytest.mark.covers("V2-FILL-02", "V2-FILL-03", "V2-FILL-04", "V2-FILL-05")
 @pytest.mark.parametrize(
-    ("dtype", "stated", "fill"),
+    ("dtype", "value", "fill"),
     [
         ("<i4", "0", 0),
         ("|i1", "-7", -7),
@@ -275,10 +271,10 @@ def test_text_from_a_user_is_refused(settings: dict[str, Any], zarr_format: Any)
         ("<M8[s]", "5", np.datetime64(5, "s")),
     ],
 )
-def test_text_as_fill_value_of_format_2_is_what_it_says(dtype: str, stated: Any, fill: Any) -> None:
+def test_text_fill_value_of_format_2_is_parsed(dtype: str, value: Any, fill: Any) -> None:
     """The writer n5-zarr stores every fill value as text."""
     with pytest.warns(TessarrWarning, match="/fill_value.*: the text") as caught:
-        array = open_one_chunk(None, dtype=dtype, fill_value=stated)
+        array = open_one_chunk(None, dtype=dtype, fill_value=value)
     assert len(caught) == 1
     assert array[0] == fill
     again = document_of(array)["fill_value"]
@@ -287,7 +283,7 @@ def test_text_as_fill_value_of_format_2_is_what_it_says(dtype: str, stated: Any,
 
 @pytest.mark.covers("V3-FILL-02", "V3-FILL-03", "V3-FILL-05", "V3-FILL-09")
 @pytest.mark.parametrize(
-    ("data_type", "stated", "fill"),
+    ("data_type", "value", "fill"),
     [
         ("int32", "0", 0),
         ("uint8", "255", 255),
@@ -297,17 +293,15 @@ def test_text_as_fill_value_of_format_2_is_what_it_says(dtype: str, stated: Any,
         ("complex64", ["1", "NaN"], complex(1, np.nan)),
     ],
 )
-def test_text_as_fill_value_of_format_3_is_what_it_says(
-    data_type: str, stated: Any, fill: Any
-) -> None:
+def test_text_fill_value_of_format_3_is_parsed(data_type: str, value: Any, fill: Any) -> None:
     with expect_defect("/fill_value.*: the text"):
-        array = open_v3(data_type=data_type, fill_value=stated)
+        array = open_v3(data_type=data_type, fill_value=value)
     np.testing.assert_array_equal(array[0, 0], np.array(fill, data_type))
 
 
 @pytest.mark.covers("V2-FILL-02", "V2-FILL-03")
 @pytest.mark.parametrize(
-    ("dtype", "stated"),
+    ("dtype", "value"),
     [
         ("<i4", "0.5"),
         ("|i1", "128"),
@@ -317,8 +311,8 @@ def test_text_as_fill_value_of_format_3_is_what_it_says(
         ("|S3", "0"),
     ],
 )
-def test_text_as_fill_value_that_fits_no_type_is_refused(dtype: str, stated: str) -> None:
-    assert list(problems_v2(dtype=dtype, fill_value=stated)) == ["/fill_value"]
+def test_unparsable_text_fill_value_is_refused(dtype: str, value: str) -> None:
+    assert list(problems_v2(dtype=dtype, fill_value=value)) == ["/fill_value"]
 
 
 @pytest.mark.parametrize(
@@ -346,22 +340,22 @@ def test_fill_value_null_of_extension_types_is_their_default(
 
 
 @pytest.mark.covers("V2-FILL-05")
-@pytest.mark.parametrize(("stated", "real"), [(0.0, 0.0), (7, 7.0), ("0", 0.0), ("NaN", np.nan)])
+@pytest.mark.parametrize(("value", "real"), [(0.0, 0.0), (7, 7.0), ("0", 0.0), ("NaN", np.nan)])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_number_as_complex_fill_value_is_its_real_part(
-    zarr_format: int, stated: Any, real: float
+    zarr_format: int, value: Any, real: float
 ) -> None:
     """GDAL writes one number in format 2."""
     open_, changes = (
         (open_v2, {"dtype": "<c8"}) if zarr_format == 2 else (open_v3, {"data_type": "complex64"})
     )
     with expect_defect("a complex fill value is written as"):
-        array = open_(fill_value=stated, **changes)
+        array = open_(fill_value=value, **changes)
     has_same_bits(array[0, 0], np.complex64(real))
 
 
 @pytest.mark.covers("V2-FILL-06")
-def test_character_as_fill_value_of_one_byte_is_the_byte() -> None:
+def test_character_as_fill_value_of_one_byte_is_byte() -> None:
     """NetCDF writes this text; for several bytes, it may be Base64 by chance."""
     with expect_defect("'x' is no base64, taken for the byte"):
         array = open_v2(dtype="|S1", fill_value="x")
@@ -371,12 +365,12 @@ def test_character_as_fill_value_of_one_byte_is_the_byte() -> None:
 
 @pytest.mark.covers("V2-COMP-08")
 @pytest.mark.parametrize(
-    ("stated", "meant"), [("NONE", 0), ("BYTE", 1), ("BIT", 2), ("bitshuffle", 2), ("1", 1)]
+    ("value", "meant"), [("NONE", 0), ("BYTE", 1), ("BIT", 2), ("bitshuffle", 2), ("1", 1)]
 )
-def test_blosc_shuffle_text_of_format_2_is_the_number(stated: str, meant: int) -> None:
+def test_blosc_shuffle_text_of_format_2_is_number(value: str, meant: int) -> None:
     """GDAL writes "NONE" and "BIT"."""
-    with expect_defect(f"/compressor/shuffle: the text '{stated}', taken for {meant}"):
-        array = open_one_chunk(None, compressor={"id": "blosc", "cname": "lz4", "shuffle": stated})
+    with expect_defect(f"/compressor/shuffle: the text '{value}', taken for {meant}"):
+        array = open_one_chunk(None, compressor={"id": "blosc", "cname": "lz4", "shuffle": value})
     assert array.compressors[0].shuffle == meant
     array[...] = VALUES
     has_same_bits(array[...], VALUES)
@@ -430,7 +424,7 @@ def test_absent_members_of_format_2_are_null(without: tuple[str, ...]) -> None:
     ],
     ids=["zlib", "gzip", "bz2", "lzma", "blosc", "zstd"],
 )
-def test_unknown_members_of_a_codec_of_format_2_are_ignored(
+def test_unknown_members_of_codec_of_format_2_are_ignored(
     codec: dict[str, Any], unknown: dict[str, Any], stored: bytes
 ) -> None:
     (name,) = unknown
@@ -448,14 +442,14 @@ def test_unknown_members_of_filters_of_format_2_are_ignored() -> None:
 
 
 @pytest.mark.covers("V3-EXT-11")
-def test_unknown_members_of_a_codec_of_format_3_are_refused() -> None:
+def test_unknown_members_of_codec_of_format_3_are_refused() -> None:
     """The specification requires an error, because the effect of an unknown member is unknown."""
     assert problems_v3(codecs=[LITTLE, zstd(level=1, x=1)]) == {
         "/codecs/1/configuration/x": "unknown_member"
     }
 
 
-def test_all_defects_of_a_document_are_one_warning() -> None:
+def test_all_defects_of_document_are_one_warning() -> None:
     with expect_defect(
         "level: the text '3', taken for 3; /compressor/nthreads: unknown member"
     ) as _:

@@ -36,14 +36,14 @@ def test_every_member_is_required(name):
 
 @pytest.mark.covers("V2-META-01")
 @pytest.mark.parametrize("text", [b"[]", b"null", b"3", b'"array"'])
-def test_a_document_is_an_object(text):
+def test_document_is_object(text):
     (problem,) = expect_refusal({".zarray": text}).problems
     assert (problem.loc, problem.kind) == ("", "wrong_type")
 
 
 @pytest.mark.covers("V2-META-02")
 @pytest.mark.parametrize("value", [1, 3, "2", 2.0, None, True, [2]])
-def test_the_format_is_the_integer_2(value):
+def test_format_is_integer_2(value):
     assert set(problems_v2(zarr_format=value)) == {"/zarr_format"}
 
 
@@ -61,7 +61,7 @@ def test_the_format_is_the_integer_2(value):
         (None, "/shape", "wrong_type"),
     ],
 )
-def test_the_shape_lists_integers(value, loc, kind):
+def test_shape_lists_integers(value, loc, kind):
     assert problems_v2(shape=value)[loc] == kind
 
 
@@ -86,7 +86,7 @@ def test_chunk_length_0_along_nonempty_axis_is_refused():
 
 
 @pytest.mark.covers("V2-META-05")
-def test_a_chunk_length_of_0_passes_along_an_empty_axis():
+def test_chunk_length_of_0_passes_along_empty_axis():
     with expect_defect("chunk length of 0"):
         array = open_v2(shape=[5, 0], chunks=[2, 0])
     assert array[...].shape == (5, 0)
@@ -104,7 +104,7 @@ def test_a_chunk_length_of_0_passes_along_an_empty_axis():
         ({"id": None}, "/compressor/id", "wrong_type"),
     ],
 )
-def test_a_compressor_is_null_or_an_object_with_an_id(value, loc, kind):
+def test_compressor_is_null_or_object_with_id(value, loc, kind):
     assert problems_v2(compressor=value) == {loc: kind}
 
 
@@ -119,34 +119,41 @@ def test_a_compressor_is_null_or_an_object_with_an_id(value, loc, kind):
         ([{"id": 1}], "/filters/0/id", "wrong_type"),
     ],
 )
-def test_filters_are_null_or_a_list_of_objects_with_ids(value, loc, kind):
+def test_filters_are_null_or_list_of_objects_with_ids(value, loc, kind):
     assert problems_v2(filters=value) == {loc: kind}
 
 
 @pytest.mark.covers("V2-META-07")
-def test_an_empty_list_of_filters_means_none():
+def test_empty_list_of_filters_means_none():
     with expect_defect("an empty list instead of null"):
         assert open_v2(filters=[]).filters == ()
 
 
 @pytest.mark.covers("V2-META-08")
 @pytest.mark.parametrize("value", ["A", "c", "", "CF", None, 0, ["C"]])
-def test_the_order_is_c_or_f(value):
+def test_order_is_c_or_f(value):
     assert list(problems_v2(order=value)) == ["/order"]
 
 
 @pytest.mark.covers("V2-META-09")
 @pytest.mark.parametrize("value", ["", "-", "//", None, 0])
-def test_the_separator_is_a_dot_or_a_slash(value):
+def test_separator_is_dot_or_slash(value):
     assert list(problems_v2(dimension_separator=value)) == ["/dimension_separator"]
 
 
 @pytest.mark.covers("V2-META-09", "V2-CHUNK-01")
-@pytest.mark.parametrize(("given", "key"), [(None, "1.0"), (".", "1.0"), ("/", "1/0")])
-def test_without_a_separator_it_is_a_dot(given, key):
-    array = open_v2(**({} if given is None else {"dimension_separator": given}))
+@pytest.mark.parametrize(("separator", "key"), [(None, "1.0"), (".", "1.0"), ("/", "1/0")])
+def test_absent_separator_is_dot(separator, key):
+    array = open_v2(**({} if separator is None else {"dimension_separator": separator}))
     array[2, 0] = 7
     assert chunk_keys(array) == {key}
+
+
+@pytest.mark.covers("V2-META-09")
+@pytest.mark.parametrize("separator", [None, ".", "/"])
+def test_separator_survives_rewrite(separator):
+    array = open_v2(**({} if separator is None else {"dimension_separator": separator}))
+    assert rewrite_document(array).get("dimension_separator") == separator
 
 
 @pytest.mark.covers("V2-META-10")
@@ -166,7 +173,7 @@ def test_written_document_has_members_of_specification(separator):
     text = array.store.get(".zarray")
     document = json.loads(text)
     expected = {*REQUIRED, *OPTIONAL, "zarr_format"} | (
-        {"dimension_separator"} if separator == "/" else set()
+        {"dimension_separator"} if separator else set()
     )
     assert set(document) == expected
     assert text == json.dumps(document, indent=4, sort_keys=True).encode()
@@ -176,7 +183,7 @@ def test_written_document_has_members_of_specification(separator):
 @pytest.mark.parametrize(
     "text", [b"", b"{", b'{"zarr_format": 2,}', b"{'zarr_format': 2}", b"\xff\xfe{}", b"// x\n{}"]
 )
-def test_a_document_that_is_not_json_is_an_error(text):
+def test_document_without_json_raises(text):
     (problem,) = expect_refusal({".zarray": text, ".zgroup": b'{"zarr_format": 2}'}).problems
     assert problem.kind == "invalid_json"
 
@@ -214,7 +221,7 @@ def test_null_leaves_elements_open(dtype):
         (0.1, 0.1),
     ],
 )
-def test_fill_values_that_are_floats(value, expected):
+def test_float_fill_values_are_read(value, expected):
     has_same_bits(open_v2(dtype=">f8", fill_value=value)[0, 0], np.float64(expected))
 
 
@@ -241,12 +248,12 @@ def test_other_strings_are_no_floats(value):
         ("<i4", [0]),
     ],
 )
-def test_integers_have_to_fit(dtype, value):
+def test_integer_fill_value_out_of_range_is_refused(dtype, value):
     assert list(problems_v2(dtype=dtype, fill_value=value)) == ["/fill_value"]
 
 
 @pytest.mark.covers("V2-FILL-03")
-def test_a_whole_float_is_taken_for_an_integer():
+def test_whole_float_is_taken_for_integer():
     with expect_defect("written as 5.0"):
         assert open_v2(fill_value=5.0)[0, 0] == 5
 
@@ -281,9 +288,9 @@ def test_invalid_boolean_fill_value_is_refused(value):
     ],
 )
 def test_complex_fill_values_keep_their_parts(value, real, imag):
-    found = open_v2(dtype=">c16", fill_value=value)[0, 0]
-    has_same_bits(found.real, np.float64(real))
-    has_same_bits(found.imag, np.float64(imag))
+    value_read = open_v2(dtype=">c16", fill_value=value)[0, 0]
+    has_same_bits(value_read.real, np.float64(real))
+    has_same_bits(value_read.imag, np.float64(imag))
 
 
 @pytest.mark.covers("V2-FILL-05")
@@ -320,7 +327,7 @@ def test_fill_value_survives_rewrite(dtype, value):
 
 
 @pytest.mark.covers("V2-CHUNK-01")
-def test_keys_are_decimal_and_below_the_array():
+def test_keys_are_decimal_and_below_array():
     group = tessarr.create_group(None, zarr_format=2)
     array = group.create_array("a/b", shape=(30, 30), chunks=(1, 7), dtype="u1")
     array[12, 7] = array[0, 0] = array[29, 29] = 1
@@ -329,7 +336,7 @@ def test_keys_are_decimal_and_below_the_array():
 
 @pytest.mark.covers("V2-CHUNK-02")
 @pytest.mark.parametrize("separator", [".", "/"])
-def test_an_array_without_axes_has_one_chunk(separator):
+def test_array_without_axes_has_one_chunk(separator):
     array = open_v2(
         {"0": b"\x07\0\0\0"}, shape=[], chunks=[], dimension_separator=separator, order="F"
     )
@@ -352,7 +359,7 @@ def test_chunks_are_counted_upwards(shape, chunks, grid):
 
 
 @pytest.mark.covers("V2-CHUNK-03")
-def test_an_empty_axis_has_no_chunks():
+def test_empty_axis_has_no_chunks():
     array = open_v2({"0.0": bytes(24)}, shape=[5, 0])
     assert array.nchunks == 0
     assert array[...].shape == (5, 0)
@@ -363,14 +370,14 @@ def test_an_empty_axis_has_no_chunks():
 @pytest.mark.covers("V2-CHUNK-04")
 @pytest.mark.parametrize("size", [0, 1, 23, 25, 48])
 @pytest.mark.parametrize("key", ["0.0", "2.1"])
-def test_a_chunk_has_its_full_size(key, size):
+def test_chunk_has_its_full_size(key, size):
     array = open_v2({key: bytes(size)})
     with expect_read_error("wrong_size", key):
         array[...]
 
 
 @pytest.mark.covers("V2-CHUNK-04", "V2-CHUNK-05")
-def test_chunks_at_the_edge_are_whole_and_hold_fill_beyond_it():
+def test_chunks_at_edge_are_whole_and_hold_fill_beyond_it():
     array = open_v2(fill_value=-1)
     array[...] = 8
     stored = np.frombuffer(array.store.get("2.1"), "<i4").reshape(2, 3)
@@ -390,7 +397,7 @@ def test_elements_beyond_edge_are_never_read():
 
 
 @pytest.mark.covers("V2-CHUNK-06", "ALL-09")
-def test_an_absent_chunk_is_fill_and_a_failing_store_is_an_error():
+def test_absent_chunk_is_fill_and_failing_store_is_error():
     class Failing(dict):
         def __getitem__(self, key):
             if key == "0.1":
@@ -414,7 +421,7 @@ def test_order_f_is_column_major():
 
 
 @pytest.mark.covers("V2-CHUNK-08")
-def test_filters_apply_in_order_and_then_the_compressor():
+def test_filters_apply_in_order_and_then_compressor():
     import gzip
     import zlib
 
@@ -429,7 +436,7 @@ def test_filters_apply_in_order_and_then_the_compressor():
 
 @pytest.mark.covers("V2-CHUNK-09")
 @pytest.mark.parametrize("dtype", ["<i2", ">i2", "<f8", ">f8", ">c8", "<u4"])
-def test_bytes_have_the_byte_order_of_the_type(dtype):
+def test_bytes_have_byte_order_of_type(dtype):
     chunk = np.arange(6).astype(dtype)
     array = open_v2({"0.0": chunk.tobytes()}, dtype=dtype, fill_value=None)
     assert array.dtype == np.dtype(dtype)
@@ -439,14 +446,14 @@ def test_bytes_have_the_byte_order_of_the_type(dtype):
 
 
 @pytest.mark.covers("V2-CHUNK-10")
-def test_chunks_outside_of_the_grid_are_ignored():
+def test_chunks_outside_of_grid_are_ignored():
     array = open_v2({"3.0": b"?", "0.2": b"?", "0.0.0": b"?", "-1.0": b"?", "00.0": b"?"})
     assert not array[...].any()
     assert array.nchunks_initialized == 0
 
 
 @pytest.mark.covers("V2-CHUNK-11")
-def test_a_slash_makes_folders(tmp_path):
+def test_slash_makes_folders(tmp_path):
     array = tessarr.create_array(
         tmp_path, shape=(4, 4), chunks=(2, 2), dtype="u1", zarr_format=2, dimension_separator="/"
     )
@@ -455,11 +462,11 @@ def test_a_slash_makes_folders(tmp_path):
 
 
 def test_error_names_all_faults():
-    found = problems_v2("order", shape=[-1, 4], dtype="<i9", chunks=[2, "3"], filters=5)
-    assert set(found) == {"", "/shape/0", "/dtype", "/chunks/1", "/filters"}
+    problems = problems_v2("order", shape=[-1, 4], dtype="<i9", chunks=[2, "3"], filters=5)
+    assert set(problems) == {"", "/shape/0", "/dtype", "/chunks/1", "/filters"}
 
 
-def test_errors_name_the_document():
+def test_errors_name_document():
     with pytest.raises(MetadataError) as caught:
         open_v2(order="A")
     assert caught.value.key == ".zarray"

@@ -48,7 +48,7 @@ def test_dots_are_no_names(path):
 
 @pytest.mark.covers("V2-PATH-03")
 @pytest.mark.parametrize("path", [None, "", "/"])
-def test_keys_of_the_root_have_no_prefix(path):
+def test_keys_of_root_have_no_prefix(path):
     store = stores.MemoryStore()
     array = tessarr.create_array(store, path=path, shape=(2,), dtype="u1", zarr_format=2)
     array[...] = 1
@@ -58,7 +58,7 @@ def test_keys_of_the_root_have_no_prefix(path):
 
 @pytest.mark.covers("V2-GRP-01")
 @pytest.mark.parametrize("text", [b"{}", b'{"zarr_format": 3}', b'{"zarr_format": "2"}', b"[]"])
-def test_a_group_is_where_a_valid_document_is(text):
+def test_valid_document_defines_group(text):
     assert expect_refusal({".zgroup": text}).key == ".zgroup"
     assert expect_refusal({".zgroup": b"{"}).problems[0].kind == "invalid_json"
     group = tessarr.open_group(stores.MemoryStore({".zgroup": GROUP}), mode="r")
@@ -70,13 +70,13 @@ def test_a_group_is_where_a_valid_document_is(text):
 
 
 @pytest.mark.covers("V2-GRP-02")
-def test_the_document_of_a_group_has_its_format_alone():
+def test_group_document_has_format_alone():
     group = tessarr.create_group(None, zarr_format=2, attributes={"a": 1})
     assert json.loads(group.store.get(".zgroup")) == {"zarr_format": 2}
 
 
 @pytest.mark.covers("V2-GRP-02")
-def test_more_in_the_document_of_a_group_is_ignored():
+def test_unknown_members_of_group_are_ignored():
     more = b'{"zarr_format": 2, "consolidated_metadata": null, "x": {"y": 1}}'
     group = tessarr.open_group(stores.MemoryStore({".zgroup": more}), mode="r+")
     group.attrs["a"] = 1
@@ -84,7 +84,7 @@ def test_more_in_the_document_of_a_group_is_ignored():
 
 
 @pytest.mark.covers("V2-GRP-03")
-def test_creating_a_node_creates_the_groups_above_it():
+def test_creating_node_creates_groups_above_it():
     store = stores.MemoryStore()
     tessarr.create_array(store, path="a/b/c", shape=(2,), dtype="u1", zarr_format=2)
     assert {key for key in documents(store) if key.endswith(".zgroup")} == {
@@ -130,7 +130,7 @@ def test_existing_node_stays_without_overwrite(kind):
 
 
 @pytest.mark.covers("V2-GRP-05")
-def test_overwriting_removes_what_is_below():
+def test_overwrite_removes_nodes_below():
     group = tessarr.create_group(None, path="a", zarr_format=2)
     group.create_array("b/c", shape=(2,), data=[1, 2])
     tessarr.create_array(group.store, path="a", shape=(1,), zarr_format=2, overwrite=True)
@@ -138,7 +138,7 @@ def test_overwriting_removes_what_is_below():
 
 
 @pytest.mark.covers("V2-GRP-06")
-def test_nothing_is_created_below_an_array():
+def test_nothing_is_created_below_array():
     store = stores.MemoryStore()
     tessarr.create_array(store, path="a", shape=(2,), zarr_format=2)
     before = set(store.list(""))
@@ -160,7 +160,7 @@ def test_path_with_array_and_group_is_reported():
 
 @pytest.mark.covers("V2-ATTR-01")
 @pytest.mark.parametrize("text", [b"[]", b"null", b'"a"', b"1", b"{"])
-def test_attributes_are_an_object(text):
+def test_attributes_are_object(text):
     assert expect_refusal({".zarray": document(V2), ".zattrs": text}).key == ".zattrs"
     assert expect_refusal({".zgroup": GROUP, ".zattrs": text}).key == ".zattrs"
 
@@ -191,9 +191,9 @@ def to_strict_form(value):
 def test_rewrite_preserves_attributes_and_their_order():
     array = open_v2(zattrs=ATTRIBUTES)
     array.attrs["new"] = 1
-    found = json.loads(array.store.get(".zattrs"))
+    document = json.loads(array.store.get(".zattrs"))
     expected = json.loads(ATTRIBUTES) | {"new": 1}
-    assert to_strict_form(found) == to_strict_form(expected)
+    assert to_strict_form(document) == to_strict_form(expected)
     new = tessarr.create_array(None, shape=(1,), zarr_format=2, attributes=json.loads(ATTRIBUTES))
     assert to_strict_form(json.loads(new.store.get(".zattrs"))) == to_strict_form(
         json.loads(ATTRIBUTES)
@@ -201,7 +201,7 @@ def test_rewrite_preserves_attributes_and_their_order():
 
 
 @pytest.mark.covers("V2-ATTR-03")
-def test_tokens_that_are_not_json_are_what_writers_of_format_2_write():
+def test_non_json_tokens_of_format_2_are_read():
     """Tessarr reads these tokens without a warning (ADR 10)."""
     array = open_v2(zattrs=b'{"a": NaN, "b": [-Infinity], "c": 1}')
     assert str(array.attrs["a"]) == "nan"

@@ -45,7 +45,7 @@ def fields(dtype):
 
 @pytest.mark.covers("V2-DTYPE-01", "V2-DTYPE-02")
 @pytest.mark.parametrize("dtype", sorted(FIXED))
-def test_a_typestring_is_order_kind_and_size(dtype):
+def test_typestring_is_order_kind_and_size(dtype):
     size = np.dtype(dtype).itemsize
     chunk = (b"\1\0" * 200)[: 6 * size] if dtype != "|b1" else b"\0\1\1\0\0\1"
     if "U" in dtype:
@@ -78,13 +78,13 @@ def test_other_sizes_are_refused(dtype):
 
 @pytest.mark.covers("V2-DTYPE-03")
 @pytest.mark.parametrize("dtype", ["|i2", "|f4", "|c8", "|u8", "|M8[s]", "|U4", "=i4", "=f8"])
-def test_types_of_several_bytes_have_a_byte_order(dtype):
+def test_types_of_several_bytes_have_byte_order(dtype):
     assert list(problems_v2(dtype=dtype)) == ["/dtype"]
 
 
 @pytest.mark.covers("V2-DTYPE-03")
 @pytest.mark.parametrize("dtype", ["<i1", ">u1", "<b1", ">S3", "<V2"])
-def test_a_byte_order_of_types_without_one_does_no_harm(dtype):
+def test_byte_order_of_types_without_one_does_no_harm(dtype):
     array = open_v2(dtype=dtype, fill_value=None)
     assert array.dtype == np.dtype("|" + dtype[1:])
 
@@ -95,7 +95,7 @@ UNITS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", 
 @pytest.mark.covers("V2-DTYPE-04")
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("kind", ["<M8", ">m8"])
-def test_times_are_counts_of_a_unit(kind, unit):
+def test_times_are_counts_of_unit(kind, unit):
     dtype = f"{kind}[{unit}]"
     counts = np.array([0, 1, -1, 2**62, -(2**63), 2**63 - 1], kind[0] + "i8")
     array = open_one_chunk(dtype, counts.tobytes(), fill=5)
@@ -108,12 +108,12 @@ def test_times_are_counts_of_a_unit(kind, unit):
 @pytest.mark.parametrize(
     "dtype", ["<M8", ">m8", "<M8[]", "<M8[q]", "<M8[s", "<m8[1.5s]", "<M8[0s]", "<M8[-1s]"]
 )
-def test_times_have_a_unit(dtype):
+def test_times_have_unit(dtype):
     assert list(problems_v2(dtype=dtype)) == ["/dtype"]
 
 
 @pytest.mark.covers("V2-DTYPE-05")
-def test_nuls_at_the_end_of_text_are_padding():
+def test_nuls_at_end_of_text_are_padding():
     array = open_one_chunk("|S4", b"ab\0\0abcd\0\0\0\0a\0b\0")
     assert array[...].tolist() == [b"ab", b"abcd", b"", b"a\0b"]
     for order, codec in (("<", "utf-32-le"), (">", "utf-32-be")):
@@ -125,7 +125,7 @@ def test_nuls_at_the_end_of_text_are_padding():
 
 
 @pytest.mark.covers("V2-DTYPE-06")
-def test_raw_bytes_are_as_they_are():
+def test_raw_bytes_are_unchanged():
     array = open_one_chunk("|V3", b"ab\0\0\0\0a\0b")
     assert [item.tobytes() for item in array[...]] == [b"ab\0", b"\0\0\0", b"a\0b"]
     array[0] = np.void(b"x\0\0")
@@ -201,14 +201,14 @@ def test_malformed_field_problems_have_json_path(dtype, loc):
 
 
 @pytest.mark.covers("V2-DTYPE-08")
-def test_fields_have_a_fixed_size():
+def test_fields_have_fixed_size():
     with pytest.raises((MetadataError, UnsupportedError), match="/dtype"):
         open_v2(dtype=[["a", "|O"]], fill_value=None, filters=[{"id": "vlen-utf8"}])
 
 
 @pytest.mark.covers("V2-DTYPE-11")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "int2"])
-def test_names_that_only_tensorstore_writes_are_read(dtype):
+def test_type_names_of_tensorstore_are_read(dtype):
     array = open_v2(dtype=dtype, fill_value=1)
     assert array.metadata.data_type.name == dtype
     assert array[...].astype("f4").max() == 1
@@ -249,15 +249,15 @@ def test_fill_values_of_byte_strings_are_base64(text, expected):
     array = open_v2(dtype="|S3", fill_value=text)
     assert array[0, 0] == expected
     assert tessarr.open_array(array.store, mode="r")[0, 0] == expected
-    stated = base64.b64decode(rewrite_document(array)["fill_value"])
-    assert stated.ljust(3, b"\0") == expected.ljust(3, b"\0")
+    decoded = base64.b64decode(rewrite_document(array)["fill_value"])
+    assert decoded.ljust(3, b"\0") == expected.ljust(3, b"\0")
 
 
 @pytest.mark.covers("V2-FILL-06", "V2-FILL-07", "V2-FILL-08")
 @pytest.mark.parametrize(
     ("dtype", "empty"), [("|S3", b""), ("<U3", ""), ([["a", "<i2"], ["b", "|S1"]], (0, b""))]
 )
-def test_zero_of_old_writers_is_the_empty_element(dtype, empty):
+def test_zero_of_old_writers_is_empty_element(dtype, empty):
     with expect_defect("written as 0"):
         array = open_v2(dtype=dtype, fill_value=0)
     assert array[0, 0].item() == empty
@@ -280,7 +280,7 @@ def test_structures_and_raw_bytes_state_exactly_one_element(dtype, data):
 
 
 @pytest.mark.covers("V2-FILL-07")
-def test_fields_of_a_fill_value_have_their_byte_order():
+def test_fields_of_fill_value_have_their_byte_order():
     data = bytes.fromhex("010000023f800000")
     dtype = [["a", "<u2"], ["b", ">u2"], ["c", ">f4"]]
     array = open_v2(dtype=dtype, fill_value=b64(data))
@@ -339,7 +339,7 @@ def test_bits_survive_partial_writes(dtype):
 
 
 @pytest.mark.covers("V2-DTYPE-10")
-def test_objects_need_a_filter_that_says_how_they_are_stored():
+def test_objects_need_object_codec():
     with pytest.raises((MetadataError, UnsupportedError), match=r"dtype|filters"):
         open_v2(dtype="|O", fill_value=None)
     with pytest.raises((MetadataError, UnsupportedError), match=r"dtype|filters"):
@@ -361,6 +361,6 @@ def test_pickles_load_only_with_allow_pickle():
     assert "pickle" in str(caught.value)
 
 
-def test_the_document_of_a_structure_is_json():
+def test_document_of_structure_is_json():
     array = tessarr.create_array(None, shape=(2,), dtype=[("a", "<i4")], zarr_format=2)
     assert json.loads(array.store.get(".zarray"))["dtype"] == [["a", "<i4"]]

@@ -41,13 +41,13 @@ CHUNK = np.arange(1, 7, dtype="<i4").reshape(3, 2)
 
 @pytest.mark.covers("V3-PIPE-01")
 @pytest.mark.parametrize("value", [{}, None, "bytes", 1])
-def test_codecs_are_a_list(value):
+def test_codecs_are_list(value):
     assert problems_v3(codecs=value) == {"/codecs": "wrong_type"}
 
 
 @pytest.mark.covers("V3-PIPE-01", "V3-PIPE-02")
 @pytest.mark.parametrize("chain", [[], [gzip()], [transpose(1, 0)]])
-def test_without_a_codec_that_makes_bytes_that_of_a_draft_is_meant(chain):
+def test_absent_serializer_means_draft_default(chain):
     with expect_defect("no codec from arrays to bytes, taken for 'bytes'"):
         array = open_v3(codecs=chain, data_type="uint8")
     assert [codec.name for codec in array.codecs].count("bytes") == 1
@@ -65,7 +65,7 @@ def test_without_a_codec_that_makes_bytes_that_of_a_draft_is_meant(chain):
         ([sharding(3, 2), LITTLE], "/codecs/1"),
     ],
 )
-def test_the_order_of_codecs(chain, loc):
+def test_order_of_codecs(chain, loc):
     assert problems_v3(codecs=chain) == {loc: "mismatch"}
 
 
@@ -128,7 +128,7 @@ def test_unknown_codecs_are_refused(chain):
     ],
     ids=lambda chain: "-".join(codec["name"] for codec in chain),
 )
-def test_codecs_of_the_core(chain):
+def test_codecs_of_core(chain):
     array = open_v3(codecs=chain)
     values = np.arange(24, dtype="i4").reshape(6, 4)
     array[...] = values
@@ -145,7 +145,7 @@ def test_codecs_of_the_core(chain):
         [transpose(1, 0), transpose(1, 0), LITTLE, zstd(level=1), zstd(level=2)],
     ],
 )
-def test_a_codec_may_occur_more_than_once(chain):
+def test_codec_may_occur_more_than_once(chain):
     array = open_v3(codecs=chain)
     values = np.arange(24, dtype="i4").reshape(6, 4)
     array[...] = values
@@ -169,7 +169,7 @@ def test_types_of_one_byte_need_no_endian(data_type, codec):
 
 @pytest.mark.covers("V3-BYTES-01")
 @pytest.mark.parametrize("data_type", ["int16", "uint64", "float32", "complex64"])
-def test_where_writers_left_out_the_endian_it_is_little(data_type):
+def test_absent_endian_is_little(data_type):
     fill = [0, 0] if data_type.startswith("complex") else 0
     with expect_defect(f"no endian for {data_type}, taken for little"):
         array = open_v3(data_type=data_type, fill_value=fill, codecs=[{"name": "bytes"}])
@@ -179,7 +179,7 @@ def test_where_writers_left_out_the_endian_it_is_little(data_type):
 
 
 @pytest.mark.covers("V3-BYTES-01")
-def test_the_endian_is_written():
+def test_endian_is_written():
     array = tessarr.create_array(None, shape=(2,), dtype="i2", compressors=[])
     assert json.loads(array.store.get("zarr.json"))["codecs"] == [LITTLE]
     array = tessarr.create_array(None, shape=(2,), dtype="u1", compressors=[])
@@ -188,7 +188,7 @@ def test_the_endian_is_written():
 
 @pytest.mark.covers("V3-BYTES-02")
 @pytest.mark.parametrize("value", ["Little", "native", "<", "", None, 1, True])
-def test_the_endian_is_little_or_big(value):
+def test_endian_is_little_or_big(value):
     codec = {"name": "bytes", "configuration": {"endian": value}}
     assert list(problems_v3(codecs=[codec])) == ["/codecs/0/configuration/endian"]
 
@@ -210,7 +210,7 @@ def test_elements_are_in_c_order_and_swapped_part_by_part(data_type, codec, orde
 @pytest.mark.covers("V3-BYTES-04")
 @pytest.mark.parametrize("byte", [2, 255])
 @pytest.mark.parametrize("chain", [[{"name": "bytes"}], [{"name": "bytes"}, gzip()]])
-def test_a_boolean_other_than_0_and_1_is_damage(byte, chain):
+def test_boolean_byte_above_1_raises(byte, chain):
     data = bytes([0, 1, byte, 0, 1, 0])
     stored = gz.compress(data) if len(chain) == 2 else data
     array = open_v3({"c/0/0": stored}, data_type="bool", fill_value=False, codecs=chain)
@@ -219,7 +219,7 @@ def test_a_boolean_other_than_0_and_1_is_damage(byte, chain):
 
 
 @pytest.mark.covers("V3-BYTES-05")
-def test_the_draft_name_of_bytes():
+def test_draft_name_of_bytes():
     with expect_defect("the codec 'bytes' is called 'endian'"):
         array = open_v3(codecs=[{"name": "endian", "configuration": {"endian": "big"}}])
     assert array.codecs == (codecs.Bytes("big"),)
@@ -232,7 +232,7 @@ def test_the_draft_name_of_bytes():
 @pytest.mark.parametrize(
     "order", [[0, 0], [1, 2], [-1, 0], [0.0, 1.0], ["0", "1"], "f", None, 1, [True, False]]
 )
-def test_an_order_is_a_permutation(order):
+def test_order_is_permutation(order):
     codec = {"name": "transpose", "configuration": {"order": order}}
     assert list(problems_v3(codecs=[codec, LITTLE])) == ["/codecs/0/configuration/order"]
 
@@ -243,8 +243,8 @@ def test_transpose_order_is_required_with_length_of_shape():
         "/codecs/0/configuration": "missing_member"
     }
     for order in ([0], [0, 1, 2], []):
-        found = problems_v3(codecs=[transpose(*order), LITTLE])
-        assert found == {"/codecs/0/configuration/order": "mismatch"}
+        problems = problems_v3(codecs=[transpose(*order), LITTLE])
+        assert problems == {"/codecs/0/configuration/order": "mismatch"}
 
 
 @pytest.mark.covers("V3-TRANS-02")
@@ -262,7 +262,7 @@ def test_transpose_stores_axis_order_i_as_axis_i(order):
 
 
 @pytest.mark.covers("V3-TRANS-03")
-def test_no_axes_are_an_order_and_transpositions_compose():
+def test_no_axes_are_order_and_transpositions_compose():
     array = open_v3(shape=[], chunk_grid=regular(), codecs=[transpose(), LITTLE])
     array[()] = 5
     assert array[()] == 5
@@ -281,19 +281,19 @@ def test_no_axes_are_an_order_and_transpositions_compose():
 @pytest.mark.covers("V3-GZIP-01")
 @pytest.mark.parametrize("level", [-1, 10, "x", 5.0, None, True])
 def test_levels_of_gzip(level):
-    found = problems_v3(codecs=[LITTLE, gzip(level)])
-    assert list(found) == ["/codecs/1/configuration/level"]
+    problems = problems_v3(codecs=[LITTLE, gzip(level)])
+    assert list(problems) == ["/codecs/1/configuration/level"]
 
 
 @pytest.mark.covers("V3-GZIP-01")
-def test_gzip_needs_a_level():
+def test_gzip_needs_level():
     for codec in ("gzip", {"name": "gzip"}, {"name": "gzip", "configuration": {}}):
         assert list(problems_v3(codecs=[LITTLE, codec]).values()) == ["missing_member"]
 
 
 @pytest.mark.covers("V3-GZIP-01")
 @pytest.mark.parametrize("level", range(10))
-def test_gzip_is_a_stream_of_rfc_1952(level):
+def test_gzip_is_stream_of_rfc_1952(level):
     array = open_v3(codecs=[LITTLE, gzip(level)])
     array[:3, :2] = CHUNK
     assert gz.decompress(array.store.get("c/0/0")) == CHUNK.tobytes()
@@ -334,8 +334,8 @@ def test_checksum_and_size_of_gzip_are_verified(position):
     ],
 )
 def test_parameters_of_blosc(name, value):
-    found = problems_v3(codecs=[LITTLE, blosc(**{name: value})])
-    assert list(found) == [f"/codecs/1/configuration/{name}"]
+    problems = problems_v3(codecs=[LITTLE, blosc(**{name: value})])
+    assert list(problems) == [f"/codecs/1/configuration/{name}"]
 
 
 @pytest.mark.covers("V3-BLOSC-01")
@@ -349,8 +349,8 @@ def test_blosc_needs_its_parameters(name):
 @pytest.mark.covers("V3-BLOSC-02")
 def test_blosc_typesize_is_required_with_shuffle():
     for shuffle in ("shuffle", "bitshuffle"):
-        found = problems_v3(codecs=[LITTLE, blosc("typesize", shuffle=shuffle)])
-        assert found == {"/codecs/1/configuration": "missing_member"}
+        problems = problems_v3(codecs=[LITTLE, blosc("typesize", shuffle=shuffle)])
+        assert problems == {"/codecs/1/configuration": "missing_member"}
     array = open_v3(codecs=[LITTLE, blosc("typesize", shuffle="noshuffle")])
     array[...] = 3
     assert (array[...] == 3).all()
@@ -364,15 +364,15 @@ def test_chosen_blosc_parameters_are_written(dtype, shuffle):
     array = tessarr.create_array(
         None, shape=(4,), dtype=dtype, compressors=codecs.Blosc(shuffle=-1)
     )
-    stated = json.loads(array.store.get("zarr.json"))["codecs"][-1]["configuration"]
-    assert stated["shuffle"] == shuffle
-    assert stated["typesize"] == np.dtype(dtype).itemsize
+    configuration = json.loads(array.store.get("zarr.json"))["codecs"][-1]["configuration"]
+    assert configuration["shuffle"] == shuffle
+    assert configuration["typesize"] == np.dtype(dtype).itemsize
 
 
 @pytest.mark.covers("V3-BLOSC-04", "V2-COMP-07")
 @pytest.mark.parametrize("cname", ["lz4", "lz4hc", "blosclz", "zstd", "zlib"])
 @pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle", "bitshuffle"])
-def test_the_container_is_that_of_format_2(cname, shuffle):
+def test_blosc_container_equals_format_2(cname, shuffle):
     numcodecs = pytest.importorskip("numcodecs", reason="numcodecs is the other side")
     values = np.arange(10000, dtype="i4").reshape(100, 100)
     settings = {"shape": [100, 100], "chunk_grid": regular(100, 100)}
@@ -394,22 +394,22 @@ def test_the_container_is_that_of_format_2(cname, shuffle):
 @pytest.mark.covers("V3-ZSTD-01", "X-ZSTD-01")
 @pytest.mark.parametrize("level", [-131073, 23, "1.5", 1.0, None])
 def test_levels_of_zstd(level):
-    found = problems_v3(codecs=[LITTLE, zstd(level=level)])
-    assert list(found) == ["/codecs/1/configuration/level"]
+    problems = problems_v3(codecs=[LITTLE, zstd(level=level)])
+    assert list(problems) == ["/codecs/1/configuration/level"]
 
 
 @pytest.mark.covers("V3-ZSTD-01", "X-ZSTD-01")
 @pytest.mark.parametrize("checksum", ["maybe", "", 0, None])
-def test_the_checksum_of_zstd_is_a_boolean(checksum):
-    found = problems_v3(codecs=[LITTLE, zstd(level=1, checksum=checksum)])
-    assert list(found) == ["/codecs/1/configuration/checksum"]
+def test_checksum_of_zstd_is_boolean(checksum):
+    problems = problems_v3(codecs=[LITTLE, zstd(level=1, checksum=checksum)])
+    assert list(problems) == ["/codecs/1/configuration/checksum"]
     assert list(problems_v3(codecs=[LITTLE, "zstd"]).values()) == ["missing_member"]
 
 
 @pytest.mark.covers("V3-ZSTD-01", "X-ZSTD-01")
 @pytest.mark.parametrize("level", [-131072, -5, 0, 1, 22])
 @pytest.mark.parametrize("checksum", [False, True])
-def test_zstd_is_a_frame_of_rfc_8878(level, checksum):
+def test_zstd_is_frame_of_rfc_8878(level, checksum):
     array = open_v3(codecs=[LITTLE, zstd(level=level, checksum=checksum)])
     array[:3, :2] = CHUNK
     stored = array.store.get("c/0/0")
@@ -419,23 +419,23 @@ def test_zstd_is_a_frame_of_rfc_8878(level, checksum):
 
 
 @pytest.mark.covers("V3-ZSTD-01", "X-ZSTD-01")
-def test_zstd_of_format_3_always_states_its_checksum():
+def test_zstd_of_format_3_always_writes_checksum():
     """The member is optional, but zarrs refuses documents that lack it; TensorStore writes it."""
     for checksum in (False, True):
         codec = codecs.Zstd(level=3, checksum=checksum)
         array = tessarr.create_array(None, shape=(2,), dtype="i4", compressors=codec)
-        stated = json.loads(array.store.get("zarr.json"))["codecs"][-1]["configuration"]
-        assert stated == {"level": 3, "checksum": checksum}
+        configuration = json.loads(array.store.get("zarr.json"))["codecs"][-1]["configuration"]
+        assert configuration == {"level": 3, "checksum": checksum}
 
 
 @pytest.mark.covers("V2-COMP-05")
-def test_zstd_of_format_2_states_a_checksum_that_is_true_only():
+def test_zstd_of_format_2_writes_checksum_only_if_true():
     """TensorStore refuses the member in format 2; numcodecs wrote none for years."""
     for checksum, more in ((False, {}), (True, {"checksum": True})):
         codec = codecs.Zstd(level=3, checksum=checksum)
         array = tessarr.create_array(None, shape=(2,), dtype="i4", compressors=codec, zarr_format=2)
-        stated = json.loads(array.store.get(".zarray"))["compressor"]
-        assert stated == {"id": "zstd", "level": 3, **more}
+        compressor = json.loads(array.store.get(".zarray"))["compressor"]
+        assert compressor == {"id": "zstd", "level": 3, **more}
 
 
 RAW_BLOCK = CHUNK.tobytes()
@@ -443,17 +443,19 @@ NO_SIZE = b"\x28\xb5\x2f\xfd" + b"\x00\x58" + struct.pack("<I", 1 | 24 << 3)[:3]
 
 
 @pytest.mark.covers("V3-ZSTD-01", "X-ZSTD-01", "V2-COMP-05")
-def test_frames_without_a_size_are_decoded():
+def test_frames_without_size_are_decoded():
     array = open_v3({"c/0/0": NO_SIZE}, codecs=[LITTLE, zstd(level=1)])
     has_same_bits(array[:3, :2], CHUNK)
 
 
 @pytest.mark.covers("V3-ZSTD-01", "X-ZSTD-01")
-@pytest.mark.parametrize("stated", [True, False])
-def test_the_checksum_of_zstd_is_verified(stated):
+@pytest.mark.parametrize("configuration", [True, False])
+def test_checksum_of_zstd_is_verified(configuration):
     stored = bytearray(codecs.Zstd(level=1, checksum=True).encode(CHUNK))
     stored[-1] ^= 1
-    array = open_v3({"c/0/0": bytes(stored)}, codecs=[LITTLE, zstd(level=1, checksum=stated)])
+    array = open_v3(
+        {"c/0/0": bytes(stored)}, codecs=[LITTLE, zstd(level=1, checksum=configuration)]
+    )
     with expect_read_error(key="c/0/0"):
         array[0, 0]
 

@@ -48,7 +48,7 @@ def zero(data_type):
 
 @pytest.mark.covers("V3-TYPE-01")
 @pytest.mark.parametrize("name", CORE)
-def test_types_of_the_core(name):
+def test_types_of_core(name):
     array = open_v3(data_type=name, fill_value=zero(name))
     assert array.dtype == np.dtype(CORE[name])
     size = array.dtype.itemsize
@@ -69,7 +69,7 @@ def test_other_names_are_no_types(name):
 
 @pytest.mark.covers("V3-TYPE-02")
 @pytest.mark.parametrize("name", ["r", "r0", "r7", "r12", "r-8"])
-def test_raw_types_have_a_multiple_of_8_bits(name):
+def test_raw_types_have_multiple_of_8_bits(name):
     assert list(problems_v3(data_type=name, fill_value=[0])) == ["/data_type"]
 
 
@@ -85,7 +85,7 @@ def test_names_similar_to_raw_types_are_unknown(name):
 
 @pytest.mark.covers("V3-FILL-01")
 @pytest.mark.parametrize("data_type", CORE)
-def test_fill_value_null_is_the_default_of_the_type(data_type):
+def test_fill_value_null_is_default_of_type(data_type):
     """GDAL writes null for integers and complex numbers without a fill value."""
     with expect_defect("/fill_value: null, taken for the default of"):
         array = open_v3(data_type=data_type, fill_value=None)
@@ -143,8 +143,8 @@ def test_integers_are_written_without_fraction_and_exponent(text):
     ],
 )
 def test_floats_are_rounded_to_nearest(data_type, value, bits):
-    found = np.asarray(open_v3(data_type=data_type, fill_value=value)[0, 0])
-    assert found[()].tobytes()[::-1].hex() == bits
+    result = np.asarray(open_v3(data_type=data_type, fill_value=value)[0, 0])
+    assert result[()].tobytes()[::-1].hex() == bits
 
 
 @pytest.mark.covers("V3-FILL-04")
@@ -152,7 +152,7 @@ def test_floats_are_rounded_to_nearest(data_type, value, bits):
     ("data_type", "value"),
     [("float16", 65520), ("float32", 1e39), ("float64", 10**400), ("float32", [0])],
 )
-def test_numbers_beyond_the_type_are_refused(data_type, value):
+def test_numbers_beyond_type_are_refused(data_type, value):
     assert list(problems_v3(data_type=data_type, fill_value=value)) == ["/fill_value"]
 
 
@@ -198,8 +198,8 @@ def test_hexadecimal_fill_values_keep_their_bits(data_type, digits, codec):
     # The fill value also applies to partial writes of chunks and to the document.
     array[0, 0] = 2
     stored = array.store.get("c/0/0")
-    one = data if codec is BIG else data[::-1]
-    assert stored[len(one) :] == one * 5
+    element = data if codec is BIG else data[::-1]
+    assert stored[len(element) :] == element * 5
     again = tessarr.open_array(
         stores.MemoryStore({"zarr.json": json.dumps(rewrite_document(array)).encode()}), mode="r"
     )
@@ -210,19 +210,19 @@ def test_hexadecimal_fill_values_keep_their_bits(data_type, digits, codec):
 @pytest.mark.parametrize(
     "value", ["0x", "0x0", "0xg", "0x3f8000000", "0x3f80", "0x3f8000000000000000", "3f800000"]
 )
-def test_hexadecimal_fill_values_have_as_many_digits_as_the_type(value):
+def test_hexadecimal_fill_values_have_as_many_digits_as_type(value):
     assert list(problems_v3(data_type="float32", fill_value=value)) == ["/fill_value"]
 
 
 @pytest.mark.covers("V3-FILL-08")
 @pytest.mark.parametrize("data_type", QUIET)
-def test_nans_with_a_payload_are_written_as_their_bits(data_type):
+def test_nans_with_payload_are_written_as_their_bits(data_type):
     size = np.dtype(data_type).itemsize
     bits = int(QUIET[data_type], 16) + 5
     fill = np.frombuffer(bits.to_bytes(size, "little"), data_type)[0]
     array = tessarr.create_array(None, shape=(2,), dtype=data_type, fill_value=fill)
-    stated = json.loads(array.store.get("zarr.json"))["fill_value"]
-    assert stated == f"0x{bits:0{2 * size}x}"
+    written = json.loads(array.store.get("zarr.json"))["fill_value"]
+    assert written == f"0x{bits:0{2 * size}x}"
 
 
 @pytest.mark.covers("V3-FILL-09")
@@ -245,8 +245,8 @@ def test_complex_numbers_are_two_floats(value, real, imag):
     "value", [False, "Infinity", [0], [0, 1, 2], ["NaN", "x"], "1+2j", [[0, 1]]]
 )
 def test_invalid_complex_fill_value_is_refused(value):
-    found = problems_v3(data_type="complex64", fill_value=value)
-    assert all(loc.startswith("/fill_value") for loc in found)
+    problems = problems_v3(data_type="complex64", fill_value=value)
+    assert all(loc.startswith("/fill_value") for loc in problems)
 
 
 @pytest.mark.covers("V3-FILL-10", "V3-BYTES-06")
@@ -262,8 +262,8 @@ def test_raw_types_list_their_bytes(codec):
 @pytest.mark.covers("V3-FILL-10")
 @pytest.mark.parametrize("value", [[1], [1, 2, 3], [1, 256], [1, -1], [1, 1.5], 0, "A"])
 def test_invalid_raw_fill_value_is_refused(value):
-    found = problems_v3(data_type="r16", fill_value=value)
-    assert all(loc.startswith("/fill_value") for loc in found)
+    problems = problems_v3(data_type="r16", fill_value=value)
+    assert all(loc.startswith("/fill_value") for loc in problems)
 
 
 @pytest.mark.covers("V3-FILL-11")

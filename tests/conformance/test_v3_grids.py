@@ -43,25 +43,25 @@ from tessarr.errors import ArgumentError
         ),
     ],
 )
-def test_a_regular_grid_has_a_length_per_axis(value, loc, kind):
+def test_regular_grid_has_length_per_axis(value, loc, kind):
     assert problems_v3(chunk_grid=value) == {loc: kind}
 
 
 @pytest.mark.covers("V3-GRID-02")
 def test_chunk_length_0_along_nonempty_axis_is_refused():
-    found = problems_v3(chunk_grid=regular(0, 2))
-    assert found == {"/chunk_grid/configuration/chunk_shape/0": "invalid_value"}
+    problems = problems_v3(chunk_grid=regular(0, 2))
+    assert problems == {"/chunk_grid/configuration/chunk_shape/0": "invalid_value"}
 
 
 @pytest.mark.covers("V3-GRID-02")
-def test_a_chunk_length_of_0_passes_along_an_empty_axis():
+def test_chunk_length_of_0_passes_along_empty_axis():
     with expect_defect("chunk length of 0"):
         array = open_v3(shape=[0, 4], chunk_grid=regular(0, 2))
     assert array[...].shape == (0, 4)
 
 
 @pytest.mark.covers("V3-GRID-03")
-def test_chunks_are_stored_whole_and_may_be_larger_than_the_array():
+def test_chunks_are_stored_whole_and_may_be_larger_than_array():
     array = open_v3(shape=[2, 3], chunk_grid=regular(10, 2))
     array[...] = [[1, 2, 3], [4, 5, 6]]
     assert array.cdata_shape == (1, 2)
@@ -74,7 +74,7 @@ def test_chunks_are_stored_whole_and_may_be_larger_than_the_array():
 
 
 @pytest.mark.covers("V3-GRID-04")
-def test_an_empty_axis_has_no_chunks():
+def test_empty_axis_has_no_chunks():
     array = open_v3(shape=[0, 4])
     assert (array.nchunks, array[...].shape) == (0, (0, 4))
     array[...] = 1
@@ -121,7 +121,7 @@ def test_other_separators_are_refused(name, separator):
 
 
 @pytest.mark.covers("V3-KEY-04")
-def test_keys_are_below_the_array():
+def test_keys_are_below_array():
     group = tessarr.create_group(None)
     array = group.create_array("a/b", shape=(200,), chunks=(1,), dtype="u1")
     array[0] = array[100] = 1
@@ -130,7 +130,7 @@ def test_keys_are_below_the_array():
 
 @pytest.mark.covers("V3-PIPE-09")
 @pytest.mark.parametrize("size", [0, 23, 25])
-def test_a_chunk_that_decodes_to_another_size_is_an_error(size):
+def test_chunk_of_wrong_decoded_size_raises(size):
     import gzip as gz
 
     array = open_v3({"c/0/0": bytes(size)})
@@ -162,7 +162,7 @@ def test_a_chunk_that_decodes_to_another_size_is_an_error(size):
         {"path": "zarr.json"},
     ],
 )
-def test_writer_writes_nothing_that_readers_refuse(settings):
+def test_written_grids_are_valid(settings):
     store = stores.MemoryStore()
     with pytest.raises(ArgumentError):
         tessarr.create_array(store, **{"shape": (8,), "dtype": "i4", **settings})
@@ -182,7 +182,7 @@ def rectilinear(*chunk_shapes, **more):
     ("lengths", "edges"),
     [([2, 3, 1], [2, 3, 1]), ([[2, 3]], [2, 2, 2]), ([4, [1, 2]], [4, 1, 1]), (4, [4, 4])],
 )
-def test_edges_of_a_rectilinear_grid(lengths, edges):
+def test_edges_of_rectilinear_grid(lengths, edges):
     """Lengths are single numbers, runs, or one number for all; stored chunks are whole."""
     values = np.arange(24, dtype="<i4").reshape(6, 4)
     array = open_v3(chunk_grid=rectilinear(lengths, [1, 3]))
@@ -227,12 +227,14 @@ def test_edges_of_a_rectilinear_grid(lengths, edges):
     ],
 )
 def test_malformed_rectilinear_grid_problems_have_json_path(grid, loc):
-    found = problems_v3(chunk_grid=grid)
-    assert any(at.startswith("/chunk_grid/configuration" + loc) for at in found), found
+    problems = problems_v3(chunk_grid=grid)
+    assert any(problem.startswith("/chunk_grid/configuration" + loc) for problem in problems), (
+        problems
+    )
 
 
 @pytest.mark.covers("X-RECT-01")
-def test_shards_of_a_rectilinear_grid():
+def test_shards_of_rectilinear_grid():
     values = np.arange(24, dtype="<i4").reshape(6, 4)
     array = open_v3(chunk_grid=rectilinear([4, 2], [4]), codecs=[sharding(2, 2)])
     array[...] = values
@@ -240,5 +242,5 @@ def test_shards_of_a_rectilinear_grid():
     values[3:5, 1:3] *= -1
     has_same_bits(tessarr.open_array(array.store, mode="r")[...], values)
     assert chunk_keys(array) == {"c/0/0", "c/1/0"}
-    found = problems_v3(chunk_grid=rectilinear([3, 3], [4]), codecs=[sharding(2, 2)])
-    assert "mismatch" in found.values()
+    problems = problems_v3(chunk_grid=rectilinear([3, 3], [4]), codecs=[sharding(2, 2)])
+    assert "mismatch" in problems.values()

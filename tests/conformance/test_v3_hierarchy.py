@@ -16,7 +16,7 @@ GROUP = b'{"zarr_format": 3, "node_type": "group"}'
 
 
 @pytest.mark.covers("V3-GRP-01")
-def test_a_group_has_format_type_and_maybe_attributes():
+def test_group_has_format_type_and_maybe_attributes():
     group = tessarr.open_group(stores.MemoryStore({"zarr.json": GROUP}), mode="r")
     assert (group.zarr_format, dict(group.attrs)) == (3, {})
     new = tessarr.create_group(None, attributes={"a": 1})
@@ -56,7 +56,7 @@ def test_no_document_means_no_node():
 
 
 @pytest.mark.covers("V3-GRP-03")
-def test_creating_a_node_creates_the_groups_above_it():
+def test_creating_node_creates_groups_above_it():
     store = stores.MemoryStore()
     tessarr.create_array(store, path="a/b/c", shape=(2,), dtype="u1")
     assert set(store.list("")) == {
@@ -69,7 +69,7 @@ def test_creating_a_node_creates_the_groups_above_it():
 
 
 @pytest.mark.covers("V3-GRP-04")
-def test_an_array_has_no_members():
+def test_array_has_no_members():
     array = document(V3)
     store = stores.MemoryStore({"zarr.json": GROUP, "a/zarr.json": array, "a/b/zarr.json": GROUP})
     group = tessarr.open_group(store, mode="r")
@@ -96,7 +96,7 @@ def test_listing_skips_other_keys():
 
 
 @pytest.mark.covers("V3-GRP-06", "V3-NAME-03")
-def test_a_hierarchy_may_be_one_array():
+def test_hierarchy_may_be_one_array():
     array = tessarr.create_array(None, shape=(2,), dtype="u1")
     array[...] = 1
     assert set(array.store.list("")) == {"zarr.json", "c/0"}
@@ -106,7 +106,7 @@ def test_a_hierarchy_may_be_one_array():
 @pytest.mark.covers("V3-NAME-01", "ALL-12")
 @pytest.mark.parametrize("name", ["...", ".", "..", "zarr.json", "a/.../b"])
 @pytest.mark.parametrize("kind", ["array", "group"])
-def test_names_that_are_refused(name, kind):
+def test_invalid_names_are_refused(name, kind):
     store = stores.MemoryStore()
     settings = {"shape": (2,)} if kind == "array" else {}
     with pytest.raises(ArgumentError) as caught:
@@ -135,8 +135,8 @@ def test_reserved_names_are_created_with_one_warning(name, kind):
     assert [path for path, _ in group.members(None)][-1] == name
     assert type(group[name]) is type(node)
     group[name].attrs["x"] = 1
-    found = tessarr.consolidate_metadata(group.store)
-    assert found[name].attrs["x"] == 1
+    result = tessarr.consolidate_metadata(group.store)
+    assert result[name].attrs["x"] == 1
     with expect_defect("reserves names"):
         group.move(name, "__moved")
     assert "__moved" in list(group)
@@ -152,7 +152,7 @@ def test_reserved_names_are_created_with_one_warning(name, kind):
 
 
 @pytest.mark.covers("V3-NAME-01", "V3-GRP-05")
-def test_reserved_names_are_read_and_listed_without_a_warning():
+def test_reserved_names_are_read_and_listed_without_warning():
     store = stores.MemoryStore(
         {"zarr.json": GROUP, "__xarray_dataarray_variable__/zarr.json": document(V3)}
     )
@@ -164,7 +164,7 @@ def test_reserved_names_are_read_and_listed_without_a_warning():
 
 @pytest.mark.covers("V3-NAME-01")
 @pytest.mark.parametrize("name", ["a.", ".a", "..a", "_a", "a__", "zarr", ".zarray", "a b", "0"])
-def test_names_that_are_not(name):
+def test_unusual_names_are_accepted(name):
     group = tessarr.create_group(None)
     group.create_group(name)
     assert list(group) == [name]
@@ -185,7 +185,7 @@ def test_names_are_compared_character_by_character():
 
 @pytest.mark.covers("V3-NAME-03")
 @pytest.mark.parametrize("path", ["a/b", "/a/b", "a/b/", "/a/b/"])
-def test_the_document_of_a_node_is_below_its_path(path):
+def test_document_of_node_is_below_its_path(path):
     group = tessarr.create_group(None, path=path)
     assert (group.path, group.name) == ("a/b", "/a/b")
     assert group.store.get("a/b/zarr.json") is not None
@@ -202,7 +202,7 @@ def test_names_beyond_ascii_work(name, tmp_path):
 
 
 @pytest.mark.covers("V3-NAME-05")
-def test_a_group_may_have_a_member_called_c():
+def test_member_named_c_is_accepted():
     group = tessarr.create_group(None)
     array = group.create_array("c", shape=(2,), dtype="u1")
     array[...] = 1
@@ -213,7 +213,7 @@ def test_a_group_may_have_a_member_called_c():
 
 
 @pytest.mark.covers("V3-NAME-06")
-def test_a_backslash_is_an_ordinary_character():
+def test_backslash_is_ordinary_character():
     group = tessarr.create_group(None)
     group.create_group("a\\b")
     assert list(group) == ["a\\b"]
@@ -221,14 +221,14 @@ def test_a_backslash_is_an_ordinary_character():
 
 
 @pytest.mark.covers("V3-GRP-07", "ALL-08")
-def test_where_both_formats_are_format_3_counts():
+def test_format_3_has_precedence_over_format_2():
     store = stores.MemoryStore({"zarr.json": document(V3), ".zarray": document(V2)})
     assert tessarr.open(store, mode="r").zarr_format == 3
     assert tessarr.open(store, mode="r", zarr_format=2).zarr_format == 2
 
 
 @pytest.mark.covers("ALL-08")
-def test_a_broken_document_is_no_reason_to_look_further():
+def test_broken_document_stops_format_detection():
     others = {".zarray": document(V2), ".zgroup": b'{"zarr_format": 2}', "meta": b"{}"}
     assert expect_refusal({"zarr.json": b"{", **others}).key == "zarr.json"
     assert expect_refusal({".zarray": b"{", ".zgroup": b'{"zarr_format": 2}'}).key == ".zarray"

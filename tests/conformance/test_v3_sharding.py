@@ -76,14 +76,14 @@ def test_every_member_is_required(name):
 @pytest.mark.covers("V3-SHARD-01")
 @pytest.mark.parametrize("name", ["codecs", "index_codecs"])
 @pytest.mark.parametrize("value", [[], {}, None, "bytes"])
-def test_both_chains_have_a_codec(name, value):
+def test_both_chains_have_codec(name, value):
     codec = sharding(2)
     codec["configuration"][name] = value
     assert list(problems_v3(**GRID, codecs=[codec])) == [f"/codecs/0/configuration/{name}"]
 
 
 @pytest.mark.covers("V3-SHARD-01")
-def test_the_location_of_the_index_may_be_left_out():
+def test_location_of_index_may_be_left_out():
     assert opened().serializer is not None
     assert opened().codecs[0].index_location == "end"
 
@@ -93,15 +93,15 @@ def test_the_location_of_the_index_may_be_left_out():
     ("lengths", "loc"),
     [([3], "/0"), ([16], "/0"), ([0], "/0"), ([-2], "/0"), ([2, 2], ""), ([], ""), (["2"], "/0")],
 )
-def test_subchunks_divide_the_shard(lengths, loc):
-    found = problems_v3(**GRID, codecs=[sharding(*lengths)])
-    assert list(found) == ["/codecs/0/configuration/chunk_shape" + loc]
+def test_subchunks_divide_shard(lengths, loc):
+    problems = problems_v3(**GRID, codecs=[sharding(*lengths)])
+    assert list(problems) == ["/codecs/0/configuration/chunk_shape" + loc]
 
 
 @pytest.mark.covers("V3-SHARD-02")
 def test_nested_subchunks_divide_theirs():
-    found = problems_v3(**GRID, codecs=[sharding(4, codecs=[sharding(3)])])
-    assert list(found) == ["/codecs/0/configuration/codecs/0/configuration/chunk_shape/0"]
+    problems = problems_v3(**GRID, codecs=[sharding(4, codecs=[sharding(3)])])
+    assert list(problems) == ["/codecs/0/configuration/codecs/0/configuration/chunk_shape/0"]
 
 
 @pytest.mark.covers("V3-SHARD-03")
@@ -119,7 +119,7 @@ def test_nested_subchunks_divide_theirs():
         ([LITTLE, "nope"], "/1"),
     ],
 )
-def test_the_index_has_a_fixed_size(index, loc):
+def test_index_has_fixed_size(index, loc):
     codec = sharding(2, index=index)
     store = store_v3(**GRID, codecs=[codec])
     with pytest.raises((tessarr.errors.MetadataError, tessarr.errors.UnsupportedError)) as caught:
@@ -128,16 +128,16 @@ def test_the_index_has_a_fixed_size(index, loc):
 
 
 @pytest.mark.covers("V3-SHARD-03")
-def test_the_codecs_of_subchunks_are_a_chain():
-    found = problems_v3(**GRID, codecs=[sharding(2, codecs=[CRC, LITTLE])])
-    assert list(found) == ["/codecs/0/configuration/codecs/0"]
+def test_codecs_of_subchunks_are_chain():
+    problems = problems_v3(**GRID, codecs=[sharding(2, codecs=[CRC, LITTLE])])
+    assert list(problems) == ["/codecs/0/configuration/codecs/0"]
 
 
 @pytest.mark.covers("V3-SHARD-04")
 @pytest.mark.parametrize("location", ["start", "end"])
 @pytest.mark.parametrize(("codec", "order"), [(LITTLE, "<"), (BIG, ">")])
 @pytest.mark.parametrize("checksum", [True, False])
-def test_forms_of_the_index(location, codec, order, checksum):
+def test_forms_of_index(location, codec, order, checksum):
     base = (64 + 4 * checksum) if location == "start" else 0
     index = [(base + 8, 8), (ABSENT, ABSENT), (base, 8), (ABSENT, ABSENT)]
     stored = shard(
@@ -151,7 +151,7 @@ def test_forms_of_the_index(location, codec, order, checksum):
 
 
 @pytest.mark.covers("V3-SHARD-04")
-def test_an_index_may_be_transposed():
+def test_index_may_be_transposed():
     index = np.array([(0, 8), (8, 8), (ABSENT,) * 2, (16, 8)], "<u8")
     stored = pair(1, 2) + pair(3, 4) + pair(7, 8) + index.T.tobytes()
     array = opened(stored, codec=sharding(2, index=[transpose(1, 0), LITTLE]))
@@ -159,23 +159,23 @@ def test_an_index_may_be_transposed():
 
 
 @pytest.mark.covers("V3-SHARD-04", "V3-SHARD-05")
-def test_what_is_written_by_default():
+def test_sharding_defaults_are_written():
     array = tessarr.create_array(None, shape=(8,), chunks=(2,), shards=(8,), dtype="i4")
-    stated = json.loads(array.store.get("zarr.json"))["codecs"][0]["configuration"]
-    assert stated["index_codecs"] == [LITTLE, CRC]
-    assert stated["index_location"] == "end"
+    configuration = json.loads(array.store.get("zarr.json"))["codecs"][0]["configuration"]
+    assert configuration["index_codecs"] == [LITTLE, CRC]
+    assert configuration["index_location"] == "end"
 
 
 @pytest.mark.covers("V3-SHARD-05")
 @pytest.mark.parametrize("value", ["middle", "Start", "", None, 1, True])
-def test_the_index_is_at_the_start_or_the_end(value):
-    found = problems_v3(**GRID, codecs=[sharding(2, index_location=value)])
-    assert list(found) == ["/codecs/0/configuration/index_location"]
+def test_index_is_at_start_or_end(value):
+    problems = problems_v3(**GRID, codecs=[sharding(2, index_location=value)])
+    assert list(problems) == ["/codecs/0/configuration/index_location"]
 
 
 @pytest.mark.covers("V3-SHARD-05", "V3-SHARD-06", "V3-SHARD-07")
 @pytest.mark.parametrize("location", ["start", "end"])
-def test_the_index_that_is_written(location):
+def test_written_index_has_subchunk_ranges(location):
     array = opened(codec=sharding(2, index_location=location))
     array[2:6] = [3, 4, 5, 6]
     stored = array.store.get("c/0")
@@ -190,7 +190,7 @@ def test_the_index_that_is_written(location):
 
 
 @pytest.mark.covers("V3-SHARD-06")
-def test_the_index_is_whole_and_in_c_order_also_past_the_edge():
+def test_index_is_whole_and_in_c_order_also_past_edge():
     array = open_v3(
         shape=[3, 3], chunk_grid=regular(4, 6), codecs=[sharding(2, 2, codecs=[LITTLE])]
     )
@@ -206,7 +206,7 @@ def test_the_index_is_whole_and_in_c_order_also_past_the_edge():
 
 @pytest.mark.covers("V3-SHARD-08")
 @pytest.mark.parametrize("entry", [(ABSENT, 8), (0, ABSENT), (ABSENT, 0)])
-def test_one_number_of_all_ones_alone_is_damage(entry):
+def test_index_entry_with_one_missing_number_raises(entry):
     array = opened(shard([entry, (0, 8), (ABSENT, ABSENT), (0, 8)], pair(1, 2)))
     assert array[2:].tolist() == [1, 2, 0, 0, 1, 2]
     with expect_read_error(key="c/0"):
@@ -227,14 +227,14 @@ def test_subchunks_lie_anywhere():
 
 @pytest.mark.covers("V3-SHARD-10")
 @pytest.mark.parametrize("size", [0, 1, 67])
-def test_a_shard_is_at_least_as_long_as_its_index(size):
+def test_shard_is_at_least_as_long_as_its_index(size):
     with expect_read_error(key="c/0"):
         opened(bytes(size))[0]
 
 
 @pytest.mark.covers("V3-SHARD-10")
 @pytest.mark.parametrize("location", ["start", "end"])
-def test_the_checksum_of_the_index_is_verified(location):
+def test_checksum_of_index_is_verified(location):
     stored = bytearray(shard([(0, 8)] * 4, pair(1, 2), location=location))
     stored[3 if location == "start" else -1] ^= 1
     with expect_read_error("checksum_mismatch", "c/0"):
@@ -246,7 +246,7 @@ def test_the_checksum_of_the_index_is_verified(location):
     "entry",
     [(72, 8), (76, 1), (0, 77), (ABSENT - 1, 8), (8, ABSENT - 1), (2**63, 8), (0, 7), (0, 9)],
 )
-def test_indexes_that_lead_astray_are_errors(entry):
+def test_index_out_of_range_raises(entry):
     array = opened(shard([(0, 8), entry, (0, 8), (0, 8)], pair(1, 2)))
     assert array[:2].tolist() == [1, 2]
     with expect_read_error(key="c/0"):
@@ -254,7 +254,7 @@ def test_indexes_that_lead_astray_are_errors(entry):
 
 
 @pytest.mark.covers("V3-SHARD-10")
-def test_damage_within_a_subchunk_is_an_error():
+def test_damage_within_subchunk_is_error():
     good = gz.compress(pair(1, 2))
     bad = good[:-8] + bytes(8)
     index = [(0, len(good)), (len(good), len(bad)), (ABSENT,) * 2, (ABSENT,) * 2]
@@ -265,14 +265,14 @@ def test_damage_within_a_subchunk_is_an_error():
 
 
 @pytest.mark.covers("V3-SHARD-08", "V3-SHARD-11")
-def test_an_absent_shard_and_one_of_absent_subchunks_are_fill():
+def test_absent_shard_and_empty_shard_read_as_fill():
     for stored in (None, shard([(ABSENT, ABSENT)] * 4)):
         array = opened(stored, fill_value=7)
         assert array[...].tolist() == [7] * 8
 
 
 @pytest.mark.covers("V3-SHARD-11")
-def test_a_shard_that_becomes_all_fill_is_deleted():
+def test_shard_of_fill_is_deleted():
     array = opened(fill_value=7)
     array[3] = 1
     assert chunk_keys(array) == {"c/0"}
@@ -294,8 +294,8 @@ def test_shard_holds_output_of_previous_codecs():
     offset, size = read_index(stored, 4)[1].tolist()
     assert stored[offset : offset + size] == values.T[:3, 2:].astype("<i4").tobytes()
     has_same_bits(array[...], values)
-    found = problems_v3(**settings, codecs=[transpose(1, 0), sharding(4, 3)])
-    assert list(found) == ["/codecs/1/configuration/chunk_shape/0"]
+    problems = problems_v3(**settings, codecs=[transpose(1, 0), sharding(4, 3)])
+    assert list(problems) == ["/codecs/1/configuration/chunk_shape/0"]
 
 
 @pytest.mark.covers("V3-SHARD-13")
@@ -323,7 +323,7 @@ def test_shards_nest_with_codecs_before_inside_and_after(chain):
 
 
 @pytest.mark.covers("V3-SHARD-14")
-def test_partial_writes_leave_other_subchunks_as_they_are():
+def test_partial_writes_keep_other_subchunks():
     untouched = gz.compress(pair(1, 2), mtime=1)  # differs from the engine's own output
     index = [(0, len(untouched)), *[(ABSENT, ABSENT)] * 3]
     array = opened(shard(index, untouched), codec=sharding(2, codecs=[LITTLE, gzip()]))
@@ -336,7 +336,7 @@ def test_partial_writes_leave_other_subchunks_as_they_are():
 
 
 @pytest.mark.covers("V3-SHARD-15", "V3-STORE-02")
-def test_partial_reads_fetch_the_index_and_what_is_needed(tmp_path):
+def test_partial_reads_fetch_index_and_needed_subchunks(tmp_path):
     size = 1 << 16
     array = tessarr.create_array(
         tmp_path,
@@ -367,20 +367,20 @@ def test_partial_reads_fetch_the_index_and_what_is_needed(tmp_path):
     ],
 )
 @pytest.mark.parametrize("shards", [True, False])
-def test_only_what_is_fill_bit_by_bit_is_left_out(fill, other, shards):
+def test_only_bitwise_fill_subchunks_are_omitted(fill, other, shards):
     codec = sharding(2) if shards else LITTLE
     array = opened(codec=codec, data_type="float32", fill_value=fill)
     bits = np.array([int(other, 16)], "u4").view("f4")
     array[2:4] = bits[0]
     assert chunk_keys(array) == {"c/0"}
-    found = tessarr.open_array(array.store, mode="r")[2:4]
-    assert found.tobytes() == bits.tobytes() * 2
+    result = tessarr.open_array(array.store, mode="r")[2:4]
+    assert result.tobytes() == bits.tobytes() * 2
     array[2:4] = array.fill_value
     assert chunk_keys(array) == set()
 
 
 @pytest.mark.covers("V3-SHARD-17")
-def test_subchunks_beyond_the_edge_may_be_there_or_not():
+def test_subchunks_beyond_edge_are_optional():
     index = [(0, 8), (8, 8), (16, 8), (24, 8)]
     payload = pair(1, 2) + pair(3, 4) + pair(5, 6) + pair(7, 8)
     array = opened(shard(index, payload), shape=[3])

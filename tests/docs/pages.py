@@ -47,9 +47,18 @@ def list_pages() -> list[Path]:
     return [page for page in paths if "adr" not in page.parts]
 
 
-def read_blocks(page: Path) -> list[Block]:
+def read_sections(page: Path) -> dict[str, str]:
+    """Return the sections of a page by their titles; each keeps its line numbers."""
+    parts = re.split(r"^(?=## )", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    sections, line = {}, parts[0].count("\n")
+    for part in parts[1:]:
+        sections[part.partition("\n")[0].removeprefix("## ")] = "\n" * line + part
+        line += part.count("\n")
+    return sections
+
+
+def read_blocks(text: str) -> list[Block]:
     """Return the fenced blocks of a page, in order."""
-    text = page.read_text(encoding="utf-8")
     return [
         Block(match[1], match[2], text.count("\n", 0, match.start(2)))
         for match in FENCE.finditer(text)
@@ -58,17 +67,22 @@ def read_blocks(page: Path) -> list[Block]:
 
 def run_page(page: Path) -> tuple[int, list[str]]:
     """Run a page in the current folder; return the number of examples, and the differences."""
+    return run_text(page, page.read_text(encoding="utf-8"))
+
+
+def run_text(page: Path, text: str) -> tuple[int, list[str]]:
+    """Run a part of a page, like `run_page`."""
     options = {field.name: getattr(current(), field.name) for field in fields(Options)}
     try:
-        return _run_blocks(page)
+        return _run_blocks(page, text)
     finally:
         configure(**options)
 
 
-def _run_blocks(page: Path) -> tuple[int, list[str]]:
+def _run_blocks(page: Path, text: str) -> tuple[int, list[str]]:
     names: dict[str, object] = {"__name__": "__main__"}
     count, problems = 0, []
-    for block in read_blocks(page):
+    for block in read_blocks(text):
         if block.language == "python":
             ran, wrong = _run_python(page, block, names)
         elif block.language == "console":
@@ -106,13 +120,13 @@ def _run_console(block: Block) -> tuple[int, list[str]]:
         else:
             commands[-1] = (commands[-1][0], commands[-1][1] + line)
     count, problems = 0, []
-    for command, wanted in commands:
+    for command, expected in commands:
         if command.startswith(SKIPPED_COMMANDS):
             continue
         count += 1
-        got = _run_command(command)
-        if not doctest.OutputChecker().check_output(wanted, got, FLAGS):
-            problems.append(f"line {block.line}: $ {command}expected:\n{wanted}got:\n{got}")
+        output = _run_command(command)
+        if not doctest.OutputChecker().check_output(expected, output, FLAGS):
+            problems.append(f"line {block.line}: $ {command}expected:\n{expected}got:\n{output}")
     return count, problems
 
 

@@ -6,6 +6,7 @@ import re
 import runpy
 from dataclasses import fields
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -26,8 +27,18 @@ GROUPS = {
 NAME = re.compile(r"`(tessarr(?:\.\w+)+)(?=[`(])")
 
 
+PROGRAMS = {"tessarr.xarray": "xarray", "tessarr.zarr": "zarr"}
+"""The packages that modules need, and that may be missing."""
+
+
 def resolve_name(name: str) -> Any:
-    """Return the object of a dotted name: an attribute, or a module."""
+    """Return the object of a dotted name: an attribute, or a module.
+
+    The result is a string if the package of a program is missing.
+    """
+    for program, package in PROGRAMS.items():
+        if name.startswith(program) and find_spec(package) is None:
+            return f"needs {package}"
     resolved: Any = tessarr
     try:
         for part in name.split(".")[1:]:
@@ -40,7 +51,7 @@ def resolve_name(name: str) -> Any:
 
 
 @pytest.mark.parametrize("page", list_pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_names_on_a_page_exist(page: Any) -> None:
+def test_names_on_page_exist(page: Any) -> None:
     """Every ``tessarr.name`` on a page can be imported."""
     for name in set(NAME.findall(page.read_text(encoding="utf-8"))) - GROUPS:
         assert resolve_name(name) is not None, name
@@ -80,6 +91,12 @@ def test_pictures_are_current() -> None:
     for name, draw in script["PICTURES"].items():
         file = ROOT / "docs/pictures" / f"{name}.svg"
         assert file.read_text(encoding="utf-8") == draw(), name
+
+
+def test_list_of_storage_options_is_current() -> None:
+    """``just storage-options`` changes nothing."""
+    script = runpy.run_path(str(ROOT / "docs/making/storage_options.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == script["build_page"]()
 
 
 def test_pictures_have_no_background() -> None:

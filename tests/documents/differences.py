@@ -15,9 +15,9 @@ class Difference(NamedTuple):
     reason: str
 
 
-_AT_CREATION: Final = "attributes are stored at creation, as the document of the package has it"
+_AT_CREATION: Final = "the creation stores attributes, as in the document of the package"
 
-_ORDER: Final = "attributes keep the order in which they were given"
+_ORDER: Final = "attributes keep the order of the user"
 
 _ATTRIBUTES: Final = """{
     "foo": 42,
@@ -38,7 +38,7 @@ DIFFERENCES: Final[dict[tuple[str, int], Difference]] = {
         "  compressor: LZMA(format=1, check=-1, preset=None, "
         "filters=[{'dist': 4, 'id': 3}, {'id': 33, 'preset': 1}])\n"
         "  store: MemoryStore\n",
-        "the members of a dictionary had any order in the Python of then",
+        "dictionaries had no order in the Python of that time",
     ),
     ("003", 255): Difference(
         "Array((10000, 10000), int32, chunks=(1000, 1000), order=C)\n"
@@ -46,10 +46,10 @@ DIFFERENCES: Final[dict[tuple[str, int], Difference]] = {
         "  filters: Delta(dtype=int32)\n"
         "  compressor: Blosc(cname='zstd', clevel=1, shuffle=1)\n"
         "  store: MemoryStore\n",
-        "Zstandard of today takes 12 kB for such a chunk at its lowest level, then 6 kB",
+        "current Zstandard needs 12 kB for this chunk at its lowest level; the old one needed 6 kB",
     ),
     ("003", 446): Difference(
-        "32321\n", "Blosc of today makes 236 bytes of such a chunk, as c-blosc does, then 220"
+        "32321\n", "current Blosc and c-blosc need 236 bytes for this chunk; the old one needed 220"
     ),
     ("003", 2628): Difference(_ATTRIBUTES, _ORDER),
     ("002", 860): Difference("['.zarray', '.zattrs']", _AT_CREATION),
@@ -66,12 +66,12 @@ DIFFERENCES: Final[dict[tuple[str, int], Difference]] = {
         "foo/bar/0.0 foo/bar/0.1 foo/bar/1.0 foo/bar/1.1",
         _AT_CREATION,
     ),
-    ("003", 506): Difference(None, "as many threads as the machine has processors"),
+    ("003", 506): Difference(None, "the number of threads is the number of processors"),
 }
-"""By document and line."""
+"""Differences by document and line."""
 
 LEFT_OUT: Final = {
-    ("003", 2322): "a store of format 1 is made, by a function that was gone in 2.1.2 already; "
-    "Tessarr reads and migrates such stores (tests/conformance, tests/unit/test_v1.py)",
+    ("003", 2322): "the session creates a store of format 1 with a function that 2.1.2 lacks; "
+    "Tessarr reads and migrates such stores (tests/conformance, tests/unit/test_format_1.py)",
 }
-"""Sessions that are not run, by document and line."""
+"""Sessions that do not run, by document and line."""

@@ -50,8 +50,8 @@ class Session:
 
 def sessions() -> list[Session]:
     """Return the sessions of both documents, or none if the documents are absent."""
-    found = [path for pattern in (PACKAGE, FORMAT_2) for path in sorted(ROOT.glob(pattern))]
-    return [session for path in found for session in _sessions(path)]
+    paths = [path for pattern in (PACKAGE, FORMAT_2) for path in sorted(ROOT.glob(pattern))]
+    return [session for path in paths for session in _sessions(path)]
 
 
 def _sessions(path: Path) -> Iterator[Session]:
@@ -61,7 +61,7 @@ def _sessions(path: Path) -> Iterator[Session]:
         text = re.sub(r"^\.\.\. (?=print)", "...     ", text, flags=re.MULTILINE)
     collected: list[doctest.Example] = []
     for block in _blocks(text):
-        starts = any(re.match(r"(import|from) zarr\b(?!\.storage$)", one.source) for one in block)
+        starts = any(re.match(r"(import|from) zarr\b(?!\.storage$)", line.source) for line in block)
         if starts and not block[0].source.startswith("from zarr import blosc") and collected:
             yield Session(path.name, collected[0].lineno + 1, tuple(collected))
             collected = []
@@ -147,7 +147,7 @@ def _fault(
 
     def display(value: object) -> None:
         if value is not None:
-            shown.append(_shown(value))
+            shown.append(_output_of(value))
 
     hook, sys.displayhook = sys.displayhook, display
     try:
@@ -157,18 +157,18 @@ def _fault(
         return f"{example.source}{traceback.format_exc(limit=-2)}"
     finally:
         sys.displayhook = hook
-    found = printed.getvalue() + "".join(f"{text}\n" for text in shown)
+    output = printed.getvalue() + "".join(f"{text}\n" for text in shown)
     want = known.instead if known else example.want
     if want is None:
         return ""
-    if _comparable(found) == _comparable(want) or _equals_but_for_size(found, want):
+    if _comparable(output) == _comparable(want) or _equals_but_for_size(output, want):
         return ""
-    if not keeps_indentation and found.split() == want.split():
+    if not keeps_indentation and output.split() == want.split():
         return ""
-    return f"{example.source}expected:\n{want}found:\n{found}"
+    return f"{example.source}expected:\n{want}found:\n{output}"
 
 
-def _shown(value: object) -> str:
+def _output_of(value: object) -> str:
     if isinstance(value, (tessarr.Array, tessarr.Group)):
         return str(value.info)  # the info without I/O is in the repr
     return repr(value)
@@ -184,12 +184,12 @@ def _comparable(text: str) -> str:
 _STORED: Final = re.compile(r"nbytes_stored: ([\d.]+[KMG]?); ratio: [\d.]+; initialized: ([1-9])")
 
 
-def _equals_but_for_size(found: str, want: str) -> bool:
+def _equals_but_for_size(actual: str, want: str) -> bool:
     """Compare outputs, but accept stored sizes up to 1.3 times the documented ones."""
-    ours, theirs = _STORED.search(found), _STORED.search(want)
+    ours, theirs = _STORED.search(actual), _STORED.search(want)
     if ours is None or theirs is None or _size(ours[1]) > 1.3 * _size(theirs[1]):
         return False
-    plain = [_STORED.sub(r"initialized: \2", text) for text in (found, want)]
+    plain = [_STORED.sub(r"initialized: \2", text) for text in (actual, want)]
     return _comparable(plain[0]) == _comparable(plain[1])
 
 

@@ -81,12 +81,12 @@ def rounds(
     memory = Path("/dev/shm")
     base = memory / f"{folder.name}-{os.getpid()}" if memory.is_dir() else folder
     for number in range(-5, count):
-        place = base / str(number)
-        place.mkdir(parents=True)
-        action = prepare(place)
+        round_folder = base / str(number)
+        round_folder.mkdir(parents=True)
+        action = prepare(round_folder)
         if number < 0:
             durations.append(forked(action, None))
         else:
             forked(action, moments.uniform(0, 1.1 * sorted(durations)[len(durations) // 2]))
-            yield place
+            yield round_folder
         shutil.rmtree(base)

@@ -127,7 +127,7 @@ def test_resize_and_append_of_two_processes_are_consistent(tmp_path: Path) -> No
     assert set(array[:length].tolist()) <= {-1, 1, 7}
 
 
-def test_readers_see_all_of_an_append_or_nothing(tmp_path: Path) -> None:
+def test_readers_see_all_of_append_or_nothing(tmp_path: Path) -> None:
     """An array that opens during appends holds whole appends and no fill."""
     path = tmp_path / "array.zarr"
     array = tessarr.create_array(path, shape=0, dtype="int32", chunks=7, fill_value=-1)
@@ -152,15 +152,15 @@ def test_readers_see_all_of_an_append_or_nothing(tmp_path: Path) -> None:
     assert not faults
 
 
-@pytest.mark.parametrize("place", ["folder", "memory", "mapping"])
-def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("kind", ["folder", "memory", "mapping"])
+def test_threads_lose_no_append(tmp_path: Path, kind: str) -> None:
     """Each thread opens the array and appends to it."""
     created: dict[str, Any] = {
         "folder": tmp_path / "array.zarr",
         "memory": tessarr.stores.MemoryStore(),
         "mapping": {},
     }
-    store = created[place]
+    store = created[kind]
     tessarr.create_array(store, shape=0, dtype="int32", chunks=7)
     start = threading.Barrier(4)
 
@@ -178,16 +178,16 @@ def test_threads_lose_no_append(tmp_path: Path, place: str) -> None:
     check_appended(tessarr.open_array(store)[:].tolist(), 4, 50)
 
 
-@pytest.mark.parametrize("place", ["mapping", "url", "FSMap"])
-def test_locks_of_two_handles_at_one_path_are_shared(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("kind", ["mapping", "url", "FSMap"])
+def test_locks_of_two_handles_at_one_path_are_shared(tmp_path: Path, kind: str) -> None:
     """Arrays over one mapping, or over one fsspec folder, lose no partial write of one chunk."""
     items: dict[str, bytes] = {}
     url = f"memory:/{tmp_path}"
 
     def opened() -> Any:
-        if place == "mapping":
+        if kind == "mapping":
             return items
-        return FSStore(url) if place == "url" else fsspec.get_mapper(url)
+        return FSStore(url) if kind == "url" else fsspec.get_mapper(url)
 
     tessarr.create_array(opened(), shape=400, dtype="int32", chunks=400)
     start = threading.Barrier(4)
@@ -207,10 +207,10 @@ def test_locks_of_two_handles_at_one_path_are_shared(tmp_path: Path, place: str)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("place", ["folder", "memory"])
-def test_threads_lose_no_partial_write(tmp_path: Path, layout: str, place: str) -> None:
+@pytest.mark.parametrize("kind", ["folder", "memory"])
+def test_threads_lose_no_partial_write(tmp_path: Path, layout: str, kind: str) -> None:
     """Eight threads write interleaved elements of the same chunks."""
-    store = tmp_path / "array.zarr" if place == "folder" else tessarr.stores.MemoryStore()
+    store = tmp_path / "array.zarr" if kind == "folder" else tessarr.stores.MemoryStore()
     array = tessarr.create_array(store, shape=(100, 8), dtype="int32", **LAYOUTS[layout])
     start = threading.Barrier(8)
 

@@ -92,7 +92,7 @@ def check(array: tessarr.Array, shape: tuple[int, ...], values: Any) -> None:
         assert dict(seen.attrs) == {"kept": 1}
 
 
-def test_append_failure_leaves_the_array(array: tessarr.Array, flaky: FlakyStore) -> None:
+def test_append_failure_leaves_array(array: tessarr.Array, flaky: FlakyStore) -> None:
     before = array[:]
     rows = np.full((4, 4), 7)
     for _ in failures(flaky, lambda: array.append(rows)):
@@ -104,7 +104,7 @@ def test_append_failure_leaves_the_array(array: tessarr.Array, flaky: FlakyStore
     check(array, (9, 4), np.vstack([before, rows]))
 
 
-def test_append_failure_without_undo_has_a_note(array: tessarr.Array, flaky: FlakyStore) -> None:
+def test_append_failure_without_undo_has_note(array: tessarr.Array, flaky: FlakyStore) -> None:
     before = array[:]
     flaky.forbidden = lambda _: True
     with pytest.raises(OSError, match="disk full") as caught:
@@ -113,14 +113,14 @@ def test_append_failure_without_undo_has_a_note(array: tessarr.Array, flaky: Fla
     check(array, (5, 4), before)
 
 
-def test_resize_larger_failure_leaves_the_array(array: tessarr.Array, flaky: FlakyStore) -> None:
+def test_resize_larger_failure_leaves_array(array: tessarr.Array, flaky: FlakyStore) -> None:
     before = array[:]
     for _ in failures(flaky, lambda: array.resize(9, 9)):
         check(array, (5, 4), before)
     assert array.shape == (9, 9)
 
 
-def test_resize_smaller_failure_at_the_shape_leaves_the_array(
+def test_resize_smaller_failure_at_shape_leaves_array(
     array: tessarr.Array, flaky: FlakyStore
 ) -> None:
     before = array[:]
@@ -130,7 +130,7 @@ def test_resize_smaller_failure_at_the_shape_leaves_the_array(
     check(array, (5, 4), before)
 
 
-def test_resize_smaller_failure_after_the_shape_shrinks_the_array(
+def test_resize_smaller_failure_after_shape_shrinks_array(
     array: tessarr.Array, flaky: FlakyStore
 ) -> None:
     before = array[:]
@@ -161,18 +161,16 @@ def test_resize_larger_after_interrupted_shrink_reads_fill(
         left = FlakyStore()
         left.items_ = stopped.items_
         grown = tessarr.open_array(left, mode="r+")
-        kept = grown.shape
+        old_shape = grown.shape
         grown.resize(9, 9)
         expected = np.full((9, 9), -1)
-        expected[: kept[0], : kept[1]] = before[: kept[0], : kept[1]]
+        expected[: old_shape[0], : old_shape[1]] = before[: old_shape[0], : old_shape[1]]
         np.testing.assert_array_equal(grown[:], expected)
         changes += 1
     assert changes > 3
 
 
-def test_resize_larger_interrupted_leaves_the_array(
-    array: tessarr.Array, flaky: FlakyStore
-) -> None:
+def test_resize_larger_interrupted_leaves_array(array: tessarr.Array, flaky: FlakyStore) -> None:
     """An interruption at any change of a growing resize over stale chunks changes no element."""
     before = array[:]
     array.resize(3, 2, trim=False, delete_outside_chunks=False)
@@ -207,7 +205,7 @@ def test_create_array_failure_leaves_nothing(flaky: FlakyStore, zarr_format: Any
     assert tessarr.open_array(flaky, path="g/a")[:].tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_overwrite_with_invalid_values_keeps_the_old_array(flaky: FlakyStore) -> None:
+def test_overwrite_with_invalid_values_keeps_old_array(flaky: FlakyStore) -> None:
     tessarr.create_array(flaky, data=[1, 2])
     with pytest.raises(ValueError, match="convert"):
         tessarr.create_array(flaky, data=["x", "y"], dtype="i4", overwrite=True)

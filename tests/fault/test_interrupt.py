@@ -24,7 +24,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.stores import LocalStore
-from tessarr.tensorstore.batch.read_group import ReadGroup
+from tessarr.tensorstore.batch import ReadGroup
 from tessarr.tensorstore.future.executor import submit
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_stops_a_read(tmp_path: Path) -> None:
+def test_ctrl_c_stops_read(tmp_path: Path) -> None:
     """SIGINT during a read raises KeyboardInterrupt, and the array stays usable."""
     path = tmp_path / "a.zarr"
     array = tessarr.create_array(path, shape=(4000, 4000), dtype="int32", chunks=(100, 100))
@@ -87,12 +87,12 @@ class Interrupting(dict[str, bytes]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[str] = []
+        self.requested_keys: list[str] = []
 
     def __getitem__(self, key: str) -> bytes:
         if "c/" in key:
-            self.asked.append(key)
-            if len(self.asked) == 1:
+            self.requested_keys.append(key)
+            if len(self.requested_keys) == 1:
                 signal.raise_signal(signal.SIGINT)
         return super().__getitem__(key)
 
@@ -114,7 +114,7 @@ def only_thread_busy() -> Generator[None]:
             busy.result(60)
 
 
-def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
+def test_ctrl_c_ends_wait_and_not_write() -> None:
     """The waiting thread executes tasks; after an interrupt, other threads finish them."""
     array = tessarr.create_array(Slow(), shape=(40,), dtype="u1", chunks=(1,))
     view = _view_origin(array)
@@ -128,7 +128,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
     np.testing.assert_array_equal(array[:], np.ones(40, "u1"))
 
 
-def test_interrupt_of_a_batch_ends_all_reads() -> None:
+def test_interrupt_of_batch_ends_all_reads() -> None:
     """An interrupt of the thread that executes a batch leaves all reads to other threads."""
     store, out = Interrupting(), np.zeros((4, 3), "u1")
     arrays = [
@@ -142,12 +142,12 @@ def test_interrupt_of_a_batch_ends_all_reads() -> None:
     with only_thread_busy():
         with pytest.raises(KeyboardInterrupt):
             reads[0].result()
-        assert len(store.asked) == 1
+        assert len(store.requested_keys) == 1
         assert not any(read.done() for read in reads)
     for read in reads:
         read.result(60)
     assert out.all()
-    assert len(store.asked) == 5
+    assert len(store.requested_keys) == 5
 
 
 def _interrupt_when(entered: threading.Event, noticed: threading.Event, seconds: float) -> None:
@@ -163,7 +163,7 @@ def _wait_for_commit(transaction: ts.Transaction) -> None:
 
 
 @pytest.mark.parametrize("wait", [ts.Transaction.commit_sync, _wait_for_commit])
-def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction], None]) -> None:
+def test_ctrl_c_ends_wait_and_not_commit(wait: Callable[[ts.Transaction], None]) -> None:
     """The commit continues, because a partial commit would lose changes."""
     slow = Slow()
     slow.may.clear()
@@ -184,7 +184,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_commit(wait: Callable[[ts.Transaction]
     assert sorted(slow) == ["a", "b", "c"]
 
 
-def test_ctrl_c_ends_the_wait_for_a_lock_and_not_the_commit(tmp_path: Path) -> None:
+def test_ctrl_c_ends_wait_for_lock_and_not_commit(tmp_path: Path) -> None:
     """The commit waits for another holder of the file; other threads finish it later."""
     held, may = threading.Event(), threading.Event()
 
@@ -210,13 +210,13 @@ def test_ctrl_c_ends_the_wait_for_a_lock_and_not_the_commit(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("change", ["write", "delete_range", "copy", "resize"])
-def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
+def test_ctrl_c_ends_wait_and_not_change(change: str) -> None:
     """Pending changes of keys also continue."""
     slow = Slow()
     array = tessarr.create_array(slow, shape=(4,), dtype="u1", chunks=(1,), fill_value=0)
     array[:] = 1
-    place = {"driver": "tessarr", "store": slow}
-    store, view = ts.KvStore.open(place).result(), ts.open(place).result()
+    spec = {"driver": "tessarr", "store": slow}
+    store, view = ts.KvStore.open(spec).result(), ts.open(spec).result()
     source = ts.KvStore.open("memory://").result()
     source["x"], source["y"] = b"1", b"2"
     begin: dict[str, Callable[[], Any]] = {
@@ -242,11 +242,11 @@ def test_ctrl_c_ends_the_wait_and_not_the_change(change: str) -> None:
         slow.may.set()
         free.set()
     future.result(60)
-    kept = {"write": 6, "delete_range": 1, "copy": 7, "resize": 2}
-    assert len(slow) == kept[change], sorted(slow)
+    expected_counts = {"write": 6, "delete_range": 1, "copy": 7, "resize": 2}
+    assert len(slow) == expected_counts[change], sorted(slow)
 
 
-def test_interrupt_of_a_listing_ends_it() -> None:
+def test_interrupt_ends_listing() -> None:
     """The array has over a thousand million chunks, and none is stored."""
     array = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"},
@@ -264,7 +264,7 @@ def test_interrupt_of_a_listing_ends_it() -> None:
         noticed.set()
 
 
-def test_ctrl_c_at_no_time_tears_a_commit() -> None:
+def test_interrupt_never_splits_commit() -> None:
     """After an interrupt at any call, other threads finish the commit."""
     array = ts.open(
         {"driver": "zarr3", "kvstore": "memory://"},
@@ -327,9 +327,9 @@ def test_interrupt_at_any_time_completes_reads_for_other_threads(read: str) -> N
         for thread in waiting:
             thread.join(60)
         results = [notified.get(timeout=60) for _ in range(3)]
-        for result in [*(one for one in results if one is not future), future.result(60)]:
+        for result in [*(value for value in results if value is not future), future.result(60)]:
             assert np.asarray(result).ravel()[:4].tolist() == [0, 1, 2, 3]
-        assert sum(one is future for one in results) == 1
+        assert sum(value is future for value in results) == 1
         assert notified.empty()
         interrupted += not ended
         if ended:

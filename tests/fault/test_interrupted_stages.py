@@ -49,7 +49,7 @@ class Failing(dict[str, bytes]):
 
 
 @pytest.mark.parametrize("codecs", [_RAW, _PACKED, _shards(2)], ids=["raw", "packed", "shards"])
-def test_stage_that_fails_keeps_staged_values(codecs: list[Any]) -> None:
+def test_failing_stage_keeps_staged_values(codecs: list[Any]) -> None:
     """A read of the chunk's key in the transaction reads the rest of the chunk, and fails."""
     store = Failing()
     array = _created(store, 4, codecs)
@@ -68,7 +68,7 @@ def test_stage_that_fails_keeps_staged_values(codecs: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("codecs", [_RAW, _PACKED, _shards(2)], ids=["raw", "packed", "shards"])
-def test_interrupt_of_wait_for_chunk_keeps_the_commit(codecs: list[Any]) -> None:
+def test_interrupt_of_wait_for_chunk_keeps_commit(codecs: list[Any]) -> None:
     """The commit waits for another holder of the chunk; other threads finish it later."""
     store = MemoryStore()
     array = _created(store, 4, codecs)
@@ -95,7 +95,7 @@ def test_interrupt_of_wait_for_chunk_keeps_the_commit(codecs: list[Any]) -> None
 
 
 @pytest.mark.parametrize("block", [False, True])
-def test_interrupt_of_wait_for_key_keeps_the_commit(block: bool) -> None:
+def test_interrupt_of_wait_for_key_keeps_commit(block: bool) -> None:
     """The engine commits all changes of keys in memory in one step, and continues, too."""
     memory = MemoryStore()
     memory["a"] = b"1"
@@ -226,7 +226,7 @@ def test_fork_child_reads_array_during_write() -> None:
     assert _output(FORKING) == "{1}\n"
 
 
-FAR = """
+INTERRUPT_IN_BATCH = """
 import signal, threading
 import numpy as np
 import tessarr.tensorstore as ts
@@ -260,4 +260,7 @@ with options(threads=1):
 
 def test_interrupt_of_remote_read_keeps_other_reads() -> None:
     """The interrupted thread has read a part of each read, and other threads finish them."""
-    assert _output(FAR) == "interrupted [False, False, False, False]\n[50, 50, 50, 50]\n"
+    assert (
+        _output(INTERRUPT_IN_BATCH)
+        == "interrupted [False, False, False, False]\n[50, 50, 50, 50]\n"
+    )

@@ -28,23 +28,23 @@ class Files(MutableMapping[str, bytes]):
         self.folder = folder
         folder.mkdir(exist_ok=True)
 
-    def _at(self, key: str) -> Path:
+    def _file_of(self, key: str) -> Path:
         return self.folder / key.replace("/", "|")
 
     def __getitem__(self, key: str) -> bytes:
         try:
-            return self._at(key).read_bytes()
+            return self._file_of(key).read_bytes()
         except FileNotFoundError:
             raise KeyError(key) from None
 
     def __setitem__(self, key: str, value: bytes) -> None:
         new = self.folder / ".new"
         new.write_bytes(value)
-        new.replace(self._at(key))
+        new.replace(self._file_of(key))
 
     def __delitem__(self, key: str) -> None:
         try:
-            self._at(key).unlink()
+            self._file_of(key).unlink()
         except FileNotFoundError:
             raise KeyError(key) from None
 
@@ -114,7 +114,7 @@ def test_killed_delete_restores_no_nodes(tmp_path: Path, kind: str, zarr_format:
 
 
 @pytest.mark.parametrize(("kind", "zarr_format"), CASES)
-def test_killed_move_leaves_a_complete_group(tmp_path: Path, kind: str, zarr_format: Any) -> None:
+def test_killed_move_leaves_complete_group(tmp_path: Path, kind: str, zarr_format: Any) -> None:
     """After SIGKILL at any time, the group is whole under one name, and the other name is free."""
 
     def prepare(folder: Path) -> Callable[[], object]:

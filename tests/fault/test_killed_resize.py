@@ -36,11 +36,11 @@ def test_killed_shrink_reads_fill_after_growth(tmp_path: Path, layout: str) -> N
     for folder in rounds(tmp_path, prepare):
         array = tessarr.open_array(folder / "a.zarr", mode="r+")
         shapes.add(array.shape)
-        kept = array.shape
-        np.testing.assert_array_equal(array[:], values[: kept[0], : kept[1]])
+        shape = array.shape
+        np.testing.assert_array_equal(array[:], values[: shape[0], : shape[1]])
         array.resize(37, 36)
         expected = np.full((37, 36), -1)
-        expected[: kept[0], : kept[1]] = values[: kept[0], : kept[1]]
+        expected[: shape[0], : shape[1]] = values[: shape[0], : shape[1]]
         np.testing.assert_array_equal(tessarr.open_array(folder / "a.zarr")[:], expected)
     assert shapes == {(32, 30), (10, 9)}
 
@@ -85,8 +85,8 @@ def test_killed_shrink_in_sqlite_reads_fill_after_growth(tmp_path: Path) -> None
     for folder in rounds(tmp_path, prepare):
         with SQLiteStore(folder / "a.sqlite") as store:
             array = tessarr.open_array(store, mode="r+")
-            kept = len(array)
-            assert kept in (30, 3)
+            length = len(array)
+            assert length in (30, 3)
             array.resize(40)
-            np.testing.assert_array_equal(array[:kept], values[:kept])
-            assert not array[kept:].any()
+            np.testing.assert_array_equal(array[:length], values[:length])
+            assert not array[length:].any()

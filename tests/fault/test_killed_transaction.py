@@ -38,10 +38,10 @@ def opened(kind: str, path: Path, **options: Any) -> ts.TensorStore:
     if kind == "sqlite":
         from tessarr.stores import SQLiteStore
 
-        place = ts.KvStore.open(SQLiteStore(path)).result().spec()
+        location = ts.KvStore.open(SQLiteStore(path)).result().spec()
     else:
-        place = ts.KvStore.Spec(f"file://{path}/")
-    return ts.open({"driver": "zarr3", "kvstore": place}, **options).result()
+        location = ts.KvStore.Spec(f"file://{path}/")
+    return ts.open({"driver": "zarr3", "kvstore": location}, **options).result()
 
 
 @pytest.mark.parametrize("kind", ["file", "sqlite"])

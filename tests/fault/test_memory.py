@@ -45,7 +45,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_peak_memory_of_a_whole_read(tmp_path: Path, layout: str) -> None:
+def test_peak_memory_of_whole_read(tmp_path: Path, layout: str) -> None:
     """A read of 128 MB needs the output, two chunks for each thread, and a small overhead."""
     path = tmp_path / "a.zarr"
     array = tessarr.create_array(path, shape=(4096, 8192), dtype="float32", **LAYOUTS[layout])
@@ -72,7 +72,7 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
-def test_peak_memory_of_a_copy_from_rows_to_columns(tmp_path: Path) -> None:
+def test_peak_memory_of_copy_from_rows_to_columns(tmp_path: Path) -> None:
     """A copy of 128 MB uses a buffer of 32 MB; an assignment uses the buffer of the option."""
     array = tessarr.create_array(
         tmp_path / "a", shape=(4096, 8192), dtype="float32", chunks=(16, 8192)

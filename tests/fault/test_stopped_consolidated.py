@@ -17,7 +17,7 @@ from stores.failing import Stopping
 from tessarr.errors import StoreError, TessarrWarning
 from tessarr.flow.changes import CopyUpdate, _put_mark
 from tessarr.flow.consolidate import rebuild_copies
-from tessarr.flow.copies import copies_key
+from tessarr.flow.consolidated_copies import copies_key
 from tessarr.flow.run import Replace, perform_request, run_flow
 from tessarr.format import json as _json
 from tessarr.metadata.consolidated import read_marks
@@ -80,7 +80,7 @@ def test_interrupted_change_leaves_no_stale_copies(action: str, zarr_format: Any
     for count in range(100):
         store = Stopping()
         hierarchy(store, zarr_format)
-        store.left = count
+        store.changes_left = count
         failed = False
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -125,7 +125,7 @@ def test_consolidate_metadata_removes_marks(zarr_format: Any) -> None:
 @pytest.mark.parametrize(
     ("age_s", "exclusive", "is_stale"), [(0, True, True), (0, False, False), (3600, False, True)]
 )
-def test_mark_of_other_program_rebuilds_copies_if_that_program_died(
+def test_mark_of_dead_program_rebuilds_copies(
     zarr_format: Any, age_s: float, exclusive: bool, is_stale: bool
 ) -> None:
     """If locks exclude other processes, a mark belongs to a dead process; else its age decides."""
@@ -144,7 +144,7 @@ def test_mark_of_other_program_rebuilds_copies_if_that_program_died(
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_consolidate_during_change_of_other_program_copies_the_change(zarr_format: Any) -> None:
+def test_consolidate_during_change_of_other_program_copies_change(zarr_format: Any) -> None:
     """Consolidation reads a node again if it changes meanwhile, also without locks."""
     store = MemoryStore()
     hierarchy(store, zarr_format)
@@ -169,7 +169,7 @@ def test_consolidate_with_endless_conflicts_raises(zarr_format: Any) -> None:
     hierarchy(store, zarr_format)
     flow = rebuild_copies("", zarr_format)
     request = next(flow)
-    with pytest.raises(StoreError, match="other programs changed nodes"):
+    with pytest.raises(StoreError, match="other programs change nodes"):
         for count in range(10_000):
             if isinstance(request, Replace):
                 open_group(store, mode="r+")["g/a"].attrs["x"] = count

@@ -35,7 +35,7 @@ def stops(zarr_format: Any, action: Callable[[Any], object]) -> Iterator[dict[st
     for count in range(200):
         store = Stopping()
         root = hierarchy(store, zarr_format)
-        store.left = count
+        store.changes_left = count
         try:
             action(root)
         except OSError:
@@ -115,7 +115,7 @@ def test_interrupted_delete_of_root_restores_no_nodes(zarr_format: Any) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_interrupted_move_keeps_a_complete_node(zarr_format: Any) -> None:
+def test_interrupted_move_keeps_complete_node(zarr_format: Any) -> None:
     """After a stop at any change of a move, the node is complete at one path or at both."""
     for items in stops(zarr_format, lambda root: root.move("x", "y")):
         root = open_group(items, mode="r+", zarr_format=zarr_format)
@@ -152,7 +152,7 @@ def test_delete_in_one_step_removes_no_document_before() -> None:
         steps.send(None)
 
 
-def test_create_group_over_folder_of_arrays_keeps_them() -> None:
+def test_create_group_keeps_arrays_below() -> None:
     """Arrays below a path without a group document remain, because no deletion is marked there."""
     items: dict[str, bytes] = {}
     tessarr.create_array(items, path="x/a", data=[1, 2])
@@ -165,7 +165,7 @@ def test_create_below_deleted_group_succeeds() -> None:
     """An array below a group whose deletion stopped is no node."""
     store = Stopping()
     root = hierarchy(store, 3)
-    store.left = 2  # the mark, and the document of the group
+    store.changes_left = 2  # the mark, and the document of the group
     with pytest.raises(OSError, match="stopped"):
         del root["x"]
     left = dict(store)
@@ -176,7 +176,7 @@ def test_create_below_deleted_group_succeeds() -> None:
         tessarr.create_array(left, path="x/a", shape=3, dtype="i2")
 
 
-def test_delete_in_folder_removes_leftovers_of_a_killed_delete(tmp_path: Path) -> None:
+def test_delete_in_folder_removes_leftovers_of_killed_delete(tmp_path: Path) -> None:
     """The next deletion of a name removes the hidden folder of a killed process."""
     root = hierarchy(LocalStore(tmp_path), 3)
     hidden = tmp_path / "x.__deleted.__lock" / "left"

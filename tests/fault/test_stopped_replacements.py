@@ -114,14 +114,14 @@ def test_interrupted_replacement_leaves_old_or_new_node(action: str, zarr_format
         stopping = StoppingStore()
         store = ForeignStore(stopping)
         prepare(store, zarr_format)
-        stopping.left = count
+        stopping.changes_left = count
         try:
             ACTIONS[action](store, NEW)
         except OSError:
             failed = True
         else:
             failed = False
-        stopping.left = 1 << 30
+        stopping.changes_left = 1 << 30
         assert state(store) in ({"old", "new"} if failed else {"new"})
         ACTIONS[action](store, NEW)
         assert state(store) == "new"
@@ -133,7 +133,7 @@ def test_interrupted_replacement_leaves_old_or_new_node(action: str, zarr_format
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("action", ["assign", "create_array", "save", "save_array"])
-def test_replacement_with_unreadable_data_keeps_the_old_node(
+def test_replacement_with_unreadable_data_keeps_old_node(
     tmp_path: Path, kind: str, action: str
 ) -> None:
     """An error while the new values are stored leaves only the old array."""
@@ -148,7 +148,7 @@ def test_replacement_with_unreadable_data_keeps_the_old_node(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("action", ACTIONS)
-def test_replacement_leaves_only_the_new_node(tmp_path: Path, kind: str, action: str) -> None:
+def test_replacement_leaves_only_new_node(tmp_path: Path, kind: str, action: str) -> None:
     """The new node may be of another kind, and no hidden key remains."""
     store = KINDS[kind](tmp_path)
     prepare(store, 2)
@@ -187,7 +187,7 @@ def test_replacements_by_several_threads_come_one_after_another(tmp_path: Path, 
     assert not list(tmp_path.rglob("*__*"))
 
 
-def test_replacement_of_folder_failure_keeps_the_old_node(tmp_path: Path) -> None:
+def test_replacement_of_folder_failure_keeps_old_node(tmp_path: Path) -> None:
     """The root of a folder store is replaced by a folder that is built beside it."""
     path = tmp_path / "a.zarr"
     tessarr.save(path, OLD)
@@ -206,7 +206,7 @@ def test_replacement_of_folder_failure_keeps_the_old_node(tmp_path: Path) -> Non
     assert array.shape == (10,)
 
 
-def test_replacement_reads_the_old_node_as_data(tmp_path: Path) -> None:
+def test_replacement_reads_old_node_as_data(tmp_path: Path) -> None:
     """The new array may read its data from the old one, part by part."""
     store = LocalStore(tmp_path)
     prepare(store)
@@ -218,7 +218,7 @@ def test_replacement_reads_the_old_node_as_data(tmp_path: Path) -> None:
     assert root["x"].chunks == (4,)
 
 
-def test_save_beside_files_of_others_keeps_them(tmp_path: Path) -> None:
+def test_save_keeps_foreign_files(tmp_path: Path) -> None:
     """A folder with other files is not replaced, so the files remain."""
     (tmp_path / "notes.txt").write_text("mine")
     tessarr.save(tmp_path, OLD)
@@ -227,7 +227,7 @@ def test_save_beside_files_of_others_keeps_them(tmp_path: Path) -> None:
     assert load(tmp_path).tolist() == OLD.tolist()
 
 
-def test_save_in_working_folder_keeps_the_folder(
+def test_save_in_working_folder_keeps_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The working folder of the program keeps its inode."""
@@ -240,9 +240,7 @@ def test_save_in_working_folder_keeps_the_folder(
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_replacement_below_consolidated_metadata_shows_there(
-    tmp_path: Path, zarr_format: Any
-) -> None:
+def test_replacement_updates_consolidated_metadata_above(tmp_path: Path, zarr_format: Any) -> None:
     """Consolidated metadata above include the new node and no staging node."""
     store = LocalStore(tmp_path)
     prepare(store, zarr_format)
@@ -293,7 +291,7 @@ def test_create_node_with_staging_name_raises() -> None:
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("kind", ["folder", "whole folder"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_replacement_on_full_disk_keeps_the_old_node(
+def test_replacement_on_full_disk_keeps_old_node(
     tmp_path: Path, kind: str, zarr_format: Any
 ) -> None:
     """The write of a chunk exceeds a file size limit; the old array remains."""

@@ -41,22 +41,22 @@ def table(name: str) -> list[Row]:
 
 def stores(*, hierarchies: bool = False) -> list[Any]:
     """Return every array, or every hierarchy, as parameters ``place, row`` of a test."""
-    found = []
+    results = []
     for part in ("real", "generated"):
         for row in table(f"{part}/MANIFEST.tsv"):
             if row.get("kind") == "codec-vector" or (row["canon"] == "tree") != hierarchies:
                 continue
-            place = f"{part}/{row['path']}"
-            if place.endswith(".zip"):
-                place += "!/" + row["notes"].removeprefix("array at ").strip("/")
-            found.append(pytest.param(place, row, id=row["id"]))
-    return found
+            location = f"{part}/{row['path']}"
+            if location.endswith(".zip"):
+                location += "!/" + row["notes"].removeprefix("array at ").strip("/")
+            results.append(pytest.param(location, row, id=row["id"]))
+    return results
 
 
-def located(place: str) -> tuple[Store, str]:
+def located(location: str) -> tuple[Store, str]:
     """Return the store and the path of ``folder`` or ``file.zip!/path``."""
-    file, found, path = place.partition("!/")
-    if found:
+    file, separator, path = location.partition("!/")
+    if separator:
         return _zipped(ROOT / file), path
     return LocalStore(ROOT / file, read_only=True), ""
 

@@ -78,9 +78,9 @@ def _numbers(dtype: Any) -> np.ndarray[Any, Any]:
         return np.asarray(count % 3 == 1)
     if dtype.kind == "c":
         return np.asarray((count % 8) + 1j * (count % 5), dtype)
-    found = np.asarray(count % 13 if dtype.kind in "iu" else (count % 13) / 4, dtype)
-    found[3:, 4:] = 0
-    return found
+    values = np.asarray(count % 13 if dtype.kind in "iu" else (count % 13) / 4, dtype)
+    values[3:, 4:] = 0
+    return values
 
 
 def _v3_types() -> Iterator[Type]:
@@ -104,8 +104,8 @@ def _v3_types() -> Iterator[Type]:
 
 
 def _v3_text(text: np.ndarray[Any, Any], little: JSON) -> Iterator[Type]:
-    stated = named("fixed_length_utf32", length_bytes=8)
-    yield Type("fixed_length_utf32", stated, "", text, "text", little)
+    data_type = named("fixed_length_utf32", length_bytes=8)
+    yield Type("fixed_length_utf32", data_type, "", text, "text", little)
     data = np.char.encode(text, "utf-8").astype("S6")
     yield Type(
         "null_terminated_bytes", named("null_terminated_bytes", length_bytes=6), "", data, "raw"
@@ -122,8 +122,8 @@ def _v3_times(little: JSON) -> Iterator[Type]:
     counts = _numbers("i8")
     counts[0, 0] = -(2**63)
     for name, kind in (("numpy.datetime64", "M8"), ("numpy.timedelta64", "m8")):
-        stated = named(name, unit="ms", scale_factor=10)
-        yield Type(f"{name} 10 ms", stated, "NaT", counts.view(f"{kind}[10ms]"), "time", little)
+        data_type = named(name, unit="ms", scale_factor=10)
+        yield Type(f"{name} 10 ms", data_type, "NaT", counts.view(f"{kind}[10ms]"), "time", little)
 
 
 def _v3_structs(little: JSON) -> Iterator[Type]:
@@ -180,8 +180,8 @@ def _v2_types() -> Iterator[Type]:
     yield Type("record", [["a", "<i2"], ["b", ">f4"]], "AAAAAAAA", record, "struct")
     nested = np.zeros(SHAPE, [("a", [("x", "<i2")]), ("b", "|u1", (2,))])
     nested["a"]["x"], nested["b"] = _numbers("i2"), _numbers("u1")[..., None]
-    stated = [["a", [["x", "<i2"]]], ["b", "|u1", [2]]]
-    yield Type("record, nested", stated, "AAAAAA=="[:6] + "==", nested, "struct")
+    data_type = [["a", [["x", "<i2"]]], ["b", "|u1", [2]]]
+    yield Type("record, nested", data_type, "AAAAAA=="[:6] + "==", nested, "struct")
     yield from _v2_objects(text.astype(object), data.astype(object))
 
 
@@ -480,33 +480,38 @@ def expected(cell: Cell, array: tessarr.Array) -> np.ndarray[Any, Any]:
     """Return the expected elements: the values, and fill in the absent chunk."""
     values = cell.type.values.copy()
     fill = array[3, 4] if array.fill_value is None else array.fill_value
-    for place in np.ndindex(2, 2):  # by element, because a fill value may be an array itself
-        values[3 + place[0], 4 + place[1]] = fill
+    for index in np.ndindex(2, 2):  # by element, because a fill value may be an array itself
+        values[3 + index[0], 4 + index[1]] = fill
     return values
 
 
-def same(found: Any, wanted: np.ndarray[Any, Any]) -> bool:
+def same(actual: Any, expected_values: np.ndarray[Any, Any]) -> bool:
     """Return whether two arrays hold the same elements in any byte order."""
-    found = np.asarray(found)
-    if found.shape != wanted.shape:
+    actual = np.asarray(actual)
+    if actual.shape != expected_values.shape:
         return False
-    if wanted.dtype.kind == "O":
-        return all(_same_object(a, b) for a, b in zip(found.flat, wanted.flat, strict=True))
-    if found.dtype.kind in "OT" or found.dtype.names != wanted.dtype.names:
-        return bool(found.tolist() == wanted.tolist())
-    if wanted.dtype.name in _SMALL_INTEGERS:  # upper bits have no meaning
-        return bool((found.astype(int) == wanted.astype(int)).all())
-    if found.dtype.itemsize != wanted.dtype.itemsize and found.dtype.kind != wanted.dtype.kind:
+    if expected_values.dtype.kind == "O":
+        return all(
+            _same_object(a, b) for a, b in zip(actual.flat, expected_values.flat, strict=True)
+        )
+    if actual.dtype.kind in "OT" or actual.dtype.names != expected_values.dtype.names:
+        return bool(actual.tolist() == expected_values.tolist())
+    if expected_values.dtype.name in _SMALL_INTEGERS:  # upper bits have no meaning
+        return bool((actual.astype(int) == expected_values.astype(int)).all())
+    if (
+        actual.dtype.itemsize != expected_values.dtype.itemsize
+        and actual.dtype.kind != expected_values.dtype.kind
+    ):
         return False
-    return found.astype(wanted.dtype).tobytes() == wanted.tobytes()
+    return actual.astype(expected_values.dtype).tobytes() == expected_values.tobytes()
 
 
-def _same_object(found: Any, wanted: Any) -> bool:
-    if isinstance(wanted, np.ndarray):
-        return bool(np.array_equal(found, wanted))
-    if isinstance(wanted, bytes):
-        return bytes(found) == wanted
-    return bool(found == wanted)
+def _same_object(actual: Any, expected: Any) -> bool:
+    if isinstance(expected, np.ndarray):
+        return bool(np.array_equal(actual, expected))
+    if isinstance(expected, bytes):
+        return bytes(actual) == expected
+    return bool(actual == expected)
 
 
 # Peers
@@ -522,21 +527,21 @@ def _tensorstore(path: Path, cell: Cell) -> Any:
         "kvstore": {"driver": "file", "path": str(path)},
     }
     tensorstore = importlib.import_module("tensorstore")
-    found = np.asarray(tensorstore.open(spec, open=True).result().read().result())
-    if found.dtype.itemsize == 0:
+    values = np.asarray(tensorstore.open(spec, open=True).result().read().result())
+    if values.dtype.itemsize == 0:
         raise TypeError("bytes come as elements without a size, which say nothing")
-    return found
+    return values
 
 
 def _zarrs(path: Path, cell: Cell) -> Any:
     zarrista = importlib.import_module("zarrista")
     store = importlib.import_module("zarrista.store").FilesystemStore(path)
-    found = zarrista.Array.open(store).retrieve_array_subset((slice(0, 5), slice(0, 6)))
+    values = zarrista.Array.open(store).retrieve_array_subset((slice(0, 5), slice(0, 6)))
     try:
-        return found.to_numpy()
+        return values.to_numpy()
     except TypeError:  # zarrs decoded it; the bindings lack its NumPy name
         dtype = cell.type.values.dtype.newbyteorder("=")
-        return np.frombuffer(found.buffer(), dtype).reshape(SHAPE)
+        return np.frombuffer(values.buffer(), dtype).reshape(SHAPE)
 
 
 PEERS: dict[str, tuple[str, Callable[[Path, Cell], Any]]] = {
@@ -549,22 +554,24 @@ PEERS: dict[str, tuple[str, Callable[[Path, Cell], Any]]] = {
 
 def peer_versions() -> dict[str, str]:
     """Return the versions of the installed peers."""
-    found = {}
+    versions = {}
     for peer, (package, _) in PEERS.items():
         try:
-            found[peer] = version(package)
+            versions[peer] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
-def peer_reads(peer: str, path: Path, cell: Cell, wanted: np.ndarray[Any, Any]) -> bool | None:
+def peer_reads(
+    peer: str, path: Path, cell: Cell, expected_values: np.ndarray[Any, Any]
+) -> bool | None:
     """Return whether a peer reads the elements (true), others (false) or refuses (None)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = PEERS[peer][1](path, cell)
-        return same(found, wanted)
+            values = PEERS[peer][1](path, cell)
+        return same(values, expected_values)
     except Exception:  # peers refuse with errors of every class
         return None
     except BaseException as error:  # a panic of zarrs is no Exception
@@ -600,10 +607,10 @@ _NOTES = """
 
 def _mark(cell: Cell, folder: Path, peers: dict[str, str]) -> str:
     array = write(cell, folder)
-    wanted = expected(cell, array)
-    if not same(tessarr.open_array(folder, mode="r")[...], wanted):
+    expected_values = expected(cell, array)
+    if not same(tessarr.open_array(folder, mode="r")[...], expected_values):
         raise AssertionError(f"{cell.type.name} through {cell.codec.name} is not what was written")
-    results = {peer: peer_reads(peer, folder, cell, wanted) for peer in peers}
+    results = {peer: peer_reads(peer, folder, cell, expected_values) for peer in peers}
     good = "".join(_LETTERS[peer] for peer, result in results.items() if result)
     wrong = "".join(_LETTERS[peer] for peer, result in results.items() if result is False)
     return f"✓ {good}".strip() + (f" ≠{wrong}" if wrong else "")
@@ -613,8 +620,8 @@ def page() -> str:
     """Write and read every cell, and return the text of the page."""
     logging.disable(logging.CRITICAL)
     peers = peer_versions()
-    told = ", ".join(f"{_LETTERS[peer]} {peer} {number}" for peer, number in peers.items())
-    parts = [_HEAD.format(versions=told or "none of which were installed")]
+    versions = ", ".join(f"{_LETTERS[peer]} {peer} {number}" for peer, number in peers.items())
+    parts = [_HEAD.format(versions=versions or "none of which were installed")]
     with tempfile.TemporaryDirectory() as root:
         folders = (Path(root) / str(count) for count in itertools.count())
         for table in TABLES:
@@ -649,9 +656,9 @@ def read_page() -> tuple[dict[str, str], dict[tuple[str, str, str], str]]:
         elif line.startswith("| | "):
             columns = [column.strip() for column in line.split("|")[2:-1]]
         elif line.startswith("| "):
-            name, *found = line.replace("\\|", "\0").strip("|").split("|")
+            name, *cells = line.replace("\\|", "\0").strip("|").split("|")
             name = name.strip().replace("\0", "|")
-            for column, mark in zip(columns, found, strict=True):
+            for column, mark in zip(columns, cells, strict=True):
                 marks[title, name, column] = mark.strip()
     return versions, marks
 

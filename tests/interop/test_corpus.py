@@ -62,40 +62,40 @@ BROKEN = {
 }
 
 
-def opened(place: str) -> Any:
-    store, path = located(place)
+def opened(location: str) -> Any:
+    store, path = located(location)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TessarrWarning)
         return tessarr.open(store, mode="r", path=path, use_consolidated=False)
 
 
-def in_order_c(place: str) -> Any:
+def in_order_c(location: str) -> Any:
     """Migrate a copy of an array with the order of its elements."""
-    store, path = located(place)
+    store, path = located(location)
     copy = MemoryStore({key: store.get(key) or b"" for key in store.list(path)})
     return tessarr.migrate_1to2(copy, path=path, order="C")
 
 
 @pytest.mark.parametrize(
-    ("place", "row"), [one for one in ARRAYS if one.values[1]["id"] in OTHER_SEPARATOR]
+    ("location", "row"), [item for item in ARRAYS if item.values[1]["id"] in OTHER_SEPARATOR]
 )
-def test_array_with_the_other_separator_is_refused_and_read_by_nested_directory_store(
-    place: str, row: dict[str, str]
+def test_other_separator_is_read_by_nested_directory_store(
+    location: str, row: dict[str, str]
 ) -> None:
     """The error names both keys; the store class for such folders reads the chunks."""
     with pytest.raises(StoreError, match=r'"0\.0".*"0/0".*separator'):
-        opened(place)[...]
-    store = NestedDirectoryStore(ROOT / place)
+        opened(location)[...]
+    store = NestedDirectoryStore(ROOT / location)
     assert tessarr.open_array(store, mode="r")[...].tolist() == OTHER_SEPARATOR[row["id"]]
 
 
 @pytest.mark.parametrize(
-    ("place", "row"), [one for one in ARRAYS if one.values[1]["id"] not in OTHER_SEPARATOR]
+    ("location", "row"), [item for item in ARRAYS if item.values[1]["id"] not in OTHER_SEPARATOR]
 )
-def test_array_reads_as_recorded(place: str, row: dict[str, str]) -> None:
+def test_array_reads_as_recorded(location: str, row: dict[str, str]) -> None:
     """The contents equal the digest."""
     try:
-        array = in_order_c(place) if row["id"] in ORDER_C else opened(place)
+        array = in_order_c(location) if row["id"] in ORDER_C else opened(location)
         if row.get("expect") == "reject-data":
             with pytest.raises(DataError):
                 array[...]
@@ -126,13 +126,13 @@ def test_corpus_arrays_have_expected_outcomes() -> None:
     """
     outcomes: Counter[str] = Counter()
     for parameters in ARRAYS:
-        place, row = parameters.values
+        location, row = parameters.values
         try:
-            array = opened(place)
+            array = opened(location)
         except MetadataError:
             outcomes["refused"] += 1
         else:
-            assert isinstance(array, tessarr.Array), place
+            assert isinstance(array, tessarr.Array), location
             outcomes["compared" if row["sha256"] else "lenient"] += 1
     assert outcomes == {"compared": 961, "lenient": 28, "refused": 10}
 
@@ -140,33 +140,33 @@ def test_corpus_arrays_have_expected_outcomes() -> None:
 def nodes(store: Store, root: str) -> dict[str, Any]:
     """Return all documents below a path: shape, None for a group, and attributes."""
     prefix = f"{root.strip('/')}/".lstrip("/")
-    found: dict[str, Any] = {}
+    by_path: dict[str, Any] = {}
     for key in store.list(prefix):
         path, _, name = key.removeprefix(prefix).rpartition("/")
-        if name in DOCUMENTS and (path not in found or name == "zarr.json"):
+        if name in DOCUMENTS and (path not in by_path or name == "zarr.json"):
             document = json.loads(store.get(key) or b"")
             zattrs = json.loads(store.get(key.removesuffix(name) + ".zattrs") or b"{}")
             attributes = document.get("attributes", {}) if name == "zarr.json" else zattrs
-            found[path] = (document.get("shape"), attributes)
-    return found
+            by_path[path] = (document.get("shape"), attributes)
+    return by_path
 
 
 def described(node: Any) -> Any:
     return (list(node.shape) if isinstance(node, tessarr.Array) else None, node.attrs.asdict())
 
 
-@pytest.mark.parametrize(("place", "row"), HIERARCHIES)
-def test_hierarchy_has_the_nodes_of_its_documents(place: str, row: dict[str, str]) -> None:
+@pytest.mark.parametrize(("location", "row"), HIERARCHIES)
+def test_hierarchy_has_nodes_of_its_documents(location: str, row: dict[str, str]) -> None:
     """Names, kinds, attributes and shapes equal those of a plain walk over all keys."""
-    store, root = located(place)
+    store, root = located(location)
     expected = nodes(store, root)
     if row["id"] == "G3-T6":  # the root has no node, so that only the node itself is one
         assert list(expected) == ["a/b/c"]
-        assert described(opened(f"{place}/a/b/c")) == expected["a/b/c"]
+        assert described(opened(f"{location}/a/b/c")) == expected["a/b/c"]
         with pytest.raises(NotFoundError):
-            opened(place)
+            opened(location)
         return
-    group = opened(place)
+    group = opened(location)
     assert described(group) == expected.pop("")
     for path, reason in BROKEN.get(row["id"], {}).items():
         with pytest.raises(MetadataError, match=reason) as caught:
@@ -175,12 +175,12 @@ def test_hierarchy_has_the_nodes_of_its_documents(place: str, row: dict[str, str
         del expected[path]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TessarrWarning)
-        found = (
+        result = (
             {path: group[path] for path in expected}
             if row["id"] in BROKEN
             else dict(group.members(None))
         )
-    assert {path: described(node) for path, node in found.items()} == expected
+    assert {path: described(node) for path, node in result.items()} == expected
 
 
 @pytest.mark.parametrize("row", VECTORS)

@@ -125,10 +125,10 @@ def quietly(path: Path) -> tessarr.Array:
 
 
 def check(path: Path, expected: np.ndarray[Any, Any]) -> None:
-    found = quietly(path)[...]
-    assert found.dtype.newbyteorder("=") == expected.dtype
+    result = quietly(path)[...]
+    assert result.dtype.newbyteorder("=") == expected.dtype
     np.testing.assert_array_equal(
-        found.astype(expected.dtype).view(np.uint8), np.ascontiguousarray(expected).view(np.uint8)
+        result.astype(expected.dtype).view(np.uint8), np.ascontiguousarray(expected).view(np.uint8)
     )
 
 
@@ -192,8 +192,10 @@ def test_gdal_files_of_several_bands_are_read(
     values = np.stack([values_of("int16") + band for band in range(3)])
     read = write(tmp_path / "a", values, zarr_format, SINGLE_ARRAY="YES", INTERLEAVE=interleave)
     np.testing.assert_array_equal(read, values)
-    found = quietly(tmp_path / "a")[...]
-    np.testing.assert_array_equal(found if interleave == "BAND" else np.moveaxis(found, 2, 0), read)
+    result = quietly(tmp_path / "a")[...]
+    np.testing.assert_array_equal(
+        result if interleave == "BAND" else np.moveaxis(result, 2, 0), read
+    )
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

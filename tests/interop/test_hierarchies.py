@@ -25,8 +25,8 @@ REAL = [
 
 
 def expected(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / f"generated/tree/{name}.json").read_text("utf-8"))
-    return found
+    document: dict[str, Any] = json.loads((ROOT / f"generated/tree/{name}.json").read_text("utf-8"))
+    return document
 
 
 def path_of(name: str) -> Path:
@@ -42,10 +42,10 @@ def test_generated_hierarchy_is_read_as_recorded(name: str, use: bool | None) ->
     root = tessarr.open_group(path_of(name), "r", use_consolidated=use)
     assert root.consolidated == (use is None and name in {"G2-T1", "G3-T3"})
     nodes = {"": root, **dict(root.members(None))}
-    wanted = expected(name)
-    assert nodes.keys() == wanted.keys()
+    recorded = expected(name)
+    assert nodes.keys() == recorded.keys()
     for path, node in nodes.items():
-        want = wanted[path]
+        want = recorded[path]
         assert node.attrs.asdict() == want["attributes"], path
         assert isinstance(node, tessarr.Array) == (want["type"] == "array")
         if isinstance(node, tessarr.Array):
@@ -90,18 +90,18 @@ def test_implicit_groups_are_absent() -> None:
 
 def stored(path: Path) -> dict[str, str]:
     """Return every node below the root with a document, by a plain walk."""
-    found = {}
+    nodes = {}
     for document in sorted(path.rglob("*")):
-        at = document.parent.relative_to(path).as_posix()
+        path_ = document.parent.relative_to(path).as_posix()
         if document.name in {".zarray", ".zgroup"}:
-            found[at] = "array" if document.name == ".zarray" else "group"
+            nodes[path_] = "array" if document.name == ".zarray" else "group"
         elif document.name == "zarr.json":
-            found[at] = json.loads(document.read_bytes())["node_type"]
+            nodes[path_] = json.loads(document.read_bytes())["node_type"]
     return {
-        at: kind
-        for at, kind in found.items()
+        path_: kind
+        for path_, kind in nodes.items()
         # All nodes above must be groups.
-        if at != "." and all(found.get(str(above)) == "group" for above in Path(at).parents)
+        if path_ != "." and all(nodes.get(str(above)) == "group" for above in Path(path_).parents)
     }
 
 
@@ -112,23 +112,25 @@ def test_real_hierarchy_is_read_as_recorded(row: dict[str, str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tessarr.errors.TessarrWarning)
         root = tessarr.open_group(path, "r", use_consolidated=False)
-        found = root.tree().asdict()
+        tree = root.tree().asdict()
         nodes = dict(root.members(None))
-        kinds = {at: node["kind"] for at, node in found.items()}
-        wanted = stored(path)
-        readable = {at: kind for at, kind in wanted.items() if kinds.get(at) != "unreadable"}
-        assert {at: kind for at, kind in kinds.items() if kind != "unreadable"} == readable
-        assert kinds.keys() == wanted.keys()
+        kinds = {path_: node["kind"] for path_, node in tree.items()}
+        expected = stored(path)
+        readable = {
+            path_: kind for path_, kind in expected.items() if kinds.get(path_) != "unreadable"
+        }
+        assert {path_: kind for path_, kind in kinds.items() if kind != "unreadable"} == readable
+        assert kinds.keys() == expected.keys()
         by_copies = tessarr.open_group(path, "r")
         assert by_copies.consolidated == ("unconsolidated" not in row["exercises"])
         if by_copies.consolidated:
             differences = tessarr.consolidated_differences(path)
-            same = [at for at in nodes if at not in differences]
+            same = [path_ for path_ in nodes if path_ not in differences]
             # Some of GDAL's fixtures have only consolidated metadata.
             assert same if nodes else "missing" not in differences.values()
-            for at in same:
-                if not isinstance(nodes[at], tessarr.Unreadable):
-                    assert by_copies[at].metadata == nodes[at].metadata
+            for path_ in same:
+                if not isinstance(nodes[path_], tessarr.Unreadable):
+                    assert by_copies[path_].metadata == nodes[path_].metadata
 
 
 def test_corpus_has_enough_hierarchies() -> None:
@@ -194,9 +196,9 @@ def test_zarr_python_reads_converted_arrays(tmp_path: Path, name: str, to: Any) 
         warnings.simplefilter("ignore")
         theirs = zarr.open_group(str(path), mode="r", zarr_format=to)
         assert dict(theirs.attrs) == {"t": [1, None]}
-        found = theirs["g/a"]
-        np.testing.assert_array_equal(found[:], expected)
-        assert dict(found.attrs) == {"u": "m"}
+        array = theirs["g/a"]
+        np.testing.assert_array_equal(array[:], expected)
+        assert dict(array.attrs) == {"u": "m"}
 
 
 @pytest.mark.covers("ALL-10")

@@ -43,15 +43,15 @@ def test_matrix_cell_is_read_back(table: Table, type_: Type, tmp_path: Path) -> 
     for number, cell in enumerate(cells(table, type_)):
         folder = tmp_path / str(number)
         try:
-            wanted = matrix.expected(cell, matrix.write(cell, folder))
+            expected = matrix.expected(cell, matrix.write(cell, folder))
         except UnsupportedError as error:
             assert error.kind == "missing_package"
             assert {"pcodec", "zfpy", "zfp"} >= {cell.codec.name, error.extension}
             continue  # optional packages; zfpy breaks the import of numcodecs in some versions
-        found = tessarr.open_array(folder, mode="r")[...]
-        assert matrix.same(found, wanted), cell.codec.name
+        values = tessarr.open_array(folder, mode="r")[...]
+        assert matrix.same(values, expected), cell.codec.name
         for peer, installed in PEERS.items():
-            reads = matrix.peer_reads(peer, folder, cell, wanted)
+            reads = matrix.peer_reads(peer, folder, cell, expected)
             recorded = matrix.recorded(RECORDED, table, cell, peer)
             if installed == RECORDED_VERSIONS.get(peer):
                 assert reads == recorded, (cell.codec.name, peer)

@@ -113,7 +113,7 @@ def test_nczarr_files_of_every_type_and_filter_are_read_bit_by_bit(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nczarr_default_shuffle_states_the_size_0(tmp_path: Path, mode: str) -> None:
+def test_nczarr_default_shuffle_states_size_0(tmp_path: Path, mode: str) -> None:
     """The test needs this input: netCDF leaves the item size to readers."""
     write(tmp_path / "a", mode, values_of("i4"), zlib=True)
     text = (tmp_path / "a/a/.zarray").read_text()
@@ -147,14 +147,14 @@ def test_nczarr_groups_attributes_and_unlimited_axes_are_read(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nczarr_strings_are_read_as_bytes_of_one_length(tmp_path: Path, mode: str) -> None:
+def test_nczarr_strings_read_as_fixed_length_bytes(tmp_path: Path, mode: str) -> None:
     texts = np.array([["a", "bcd"], ["", "ä"]], object)
     with netCDF4.Dataset(f"file://{tmp_path}/a#mode={mode}", "w") as file:
         file.createDimension("x", 2)
         file.createVariable("a", str, ("x", "x"))[:] = texts
-    found = tessarr.open_group(tmp_path / "a", "r").get_array("a")[...]
-    assert found.dtype.kind == "S"
-    assert [[item.decode() for item in row] for row in found] == texts.tolist()
+    group = tessarr.open_group(tmp_path / "a", "r").get_array("a")[...]
+    assert group.dtype.kind == "S"
+    assert [[item.decode() for item in row] for row in group] == texts.tolist()
 
 
 def test_nczarr_szip_is_refused_by_its_name(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ def check_same(dataset, folder: Path, engine: str, **written) -> None:
     for zarr_format in (2, 3):
         target = folder / f"copy{zarr_format}.zarr"
         assert main(["copy", str(source), str(target), "--format", str(zarr_format)]) == 0
-        found = opened(target)
-        assert found.identical(expected), (found, expected)
+        actual = opened(target)
+        assert actual.identical(expected), (actual, expected)
 
 
 def default():
@@ -131,9 +131,7 @@ def test_copy_of_netcdf_file_is_identical_in_xarray(tmp_path, engine, name):
     check_same(DATASETS[name](), tmp_path, engine)
 
 
-def test_copy_of_netcdf_file_with_compression_and_unlimited_dimension_is_identical(
-    tmp_path, engine
-):
+def test_netcdf_copy_with_unlimited_dimension_is_identical(tmp_path, engine):
     encoding = {"t2m": {"zlib": True, "complevel": 1, "shuffle": True, "chunksizes": (1, 4, 5)}}
     check_same(default(), tmp_path, engine, encoding=encoding, unlimited_dims=["time"])
     copied = tessarr.open_group(tmp_path / "copy3.zarr", "r")["t2m"]
@@ -142,7 +140,7 @@ def test_copy_of_netcdf_file_with_compression_and_unlimited_dimension_is_identic
 
 
 @pytest.mark.filterwarnings("ignore:Creating variable with default fill_value 0")  # of h5netcdf
-def test_copy_of_netcdf_enumeration_is_identical_and_keeps_member_names(tmp_path, engine):
+def test_netcdf_copy_of_enumeration_keeps_member_names(tmp_path, engine):
     members = {"clear": 0, "cloudy": 1, "unknown": 255}
     dataset = xr().Dataset({"sky": ("x", np.array([0, 1, 255], "u1"), {"units": "1"})})
     dataset.sky.encoding["dtype"] = np.dtype("u1", metadata={"enum": members, "enum_name": "sky_t"})
@@ -173,9 +171,9 @@ def test_copy_of_netcdf_groups_is_identical_in_xarray(tmp_path, engine):
         assert main(["copy", str(source), str(target), "--format", str(zarr_format)]) == 0
         with (
             xr().open_datatree(source, engine=engine) as expected,
-            xr().open_datatree(target, engine="zarr", consolidated=True) as found,
+            xr().open_datatree(target, engine="zarr", consolidated=True) as result,
         ):
-            assert found.identical(expected)
+            assert result.identical(expected)
         for group in ("model", "model/run"):
             assert opened(target, group=group).identical(loaded(source, engine, group=group))
 
@@ -193,8 +191,8 @@ def test_copy_of_netcdf_group_from_h5py_object_is_identical(tmp_path, engine):
             tessarr.copy_all(file, group)
             tessarr.copy(file, group, name="below")
         tessarr.consolidate_metadata(target)
-        found = opened(target)
-        assert found.identical(expected)
+        result = opened(target)
+        assert result.identical(expected)
         assert opened(target, group="below").identical(expected)
 
 
@@ -215,7 +213,7 @@ def test_copy_of_netcdf_fill_values_is_stored_as_xarray_stores_them(tmp_path):
                 np.testing.assert_equal(ours[name].fill_value, theirs[name].fill_value)
 
 
-def test_copy_of_variable_shorter_than_its_unlimited_dimension_is_filled(tmp_path):
+def test_netcdf_copy_fills_variable_to_unlimited_dimension(tmp_path):
     netcdf = pytest.importorskip("netCDF4", reason="xarray does not write such a file")
     with netcdf.Dataset(tmp_path / "source.nc", "w") as file:
         file.createDimension("time", None)
@@ -276,8 +274,8 @@ def test_copy_of_unnamed_dataarray_is_identical_in_xarray(tmp_path, engine):
     array = xr().DataArray(np.array([1.0, 2.0]), dims="x")
     array.to_netcdf(tmp_path / "array.nc", engine=engine)
     check_same(loaded(tmp_path / "array.nc", engine), tmp_path, engine)
-    with xr().open_dataarray(tmp_path / "copy3.zarr", engine="zarr") as found:
-        assert found.identical(array)
+    with xr().open_dataarray(tmp_path / "copy3.zarr", engine="zarr") as result:
+        assert result.identical(array)
 
 
 def test_copy_of_variables_named_like_dimensions_is_identical(tmp_path):
@@ -350,7 +348,7 @@ def test_copy_of_cdf_5_file_is_identical_in_xarray(tmp_path):
     assert opened(tmp_path / "copy.zarr").identical(loaded(source, "netcdf4"))
 
 
-def test_copy_of_damaged_netcdf_3_file_is_an_error(tmp_path, reader):
+def test_copy_of_damaged_netcdf_3_file_is_error(tmp_path, reader):
     source = tmp_path / "source.nc"
     default().to_netcdf(source, engine="scipy")
     source.write_bytes(source.read_bytes()[:100])

@@ -73,7 +73,7 @@ def ours_and_theirs(
     path: Path, array: np.ndarray[Any, Any], zarr_format: int, ours: dict[str, Any], peer: Any
 ) -> None:
     """Store an array with both libraries, and read each array with the other library."""
-    made = tessarr.create_array(
+    created = tessarr.create_array(
         path / "ours",
         shape=array.shape,
         dtype=array.dtype,
@@ -81,10 +81,10 @@ def ours_and_theirs(
         zarr_format=zarr_format,  # type: ignore[arg-type]
         **ours,
     )
-    made[...] = array
-    expected = made[...]
-    found = zarr.open_array(path / "ours", mode="r")[...]
-    assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+    created[...] = array
+    expected = created[...]
+    values = zarr.open_array(path / "ours", mode="r")[...]
+    assert (values.dtype, values.tobytes()) == (expected.dtype, expected.tobytes())
     other = zarr.create_array(
         path / "theirs",
         shape=array.shape,
@@ -94,9 +94,9 @@ def ours_and_theirs(
         **peer,
     )
     other[...] = array
-    found = tessarr.open_array(path / "theirs", mode="r")
-    assert found[...].tobytes() == other[...].tobytes()
-    assert found[...].tobytes() == expected.tobytes()
+    values = tessarr.open_array(path / "theirs", mode="r")
+    assert values[...].tobytes() == other[...].tobytes()
+    assert values[...].tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize(("ours", "name", "parameters"), BYTES_BYTES)
@@ -115,10 +115,10 @@ def test_numcodecs_filters_are_exchanged(
 ) -> None:
     peer = getattr(theirs, name)(**parameters)
     ours_and_theirs(tmp_path / "3", array, 3, {"filters": ours}, {"filters": peer})
-    given = {"dtype": array.dtype.str, **parameters}
+    configuration = {"dtype": array.dtype.str, **parameters}
     if name in {"BitRound", "AsType", "PackBits"}:
-        given = parameters
-    codec = numcodecs.get_codec({"id": peer.to_dict()["name"].split(".")[1], **given})
+        configuration = parameters
+    codec = numcodecs.get_codec({"id": peer.to_dict()["name"].split(".")[1], **configuration})
     ours_and_theirs(tmp_path / "2", array, 2, {"filters": ours}, {"filters": codec})
 
 
@@ -159,7 +159,7 @@ def test_numcodecs_codecs_in_shards_are_exchanged(tmp_path: Path) -> None:
         (INTEGERS, codecs.CastValue("int16"), "CastValue", {"data_type": "int16"}),
     ],
 )
-def test_registered_codecs_that_zarr_python_has(
+def test_zarr_python_codecs_are_registered(
     tmp_path: Path, array: np.ndarray[Any, Any], ours: Any, name: str, parameters: dict[str, Any]
 ) -> None:
     peer = getattr(importlib.import_module("zarr.codecs"), name, None)

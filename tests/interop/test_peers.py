@@ -188,11 +188,11 @@ def zarr_writes(row: dict[str, Any]) -> bool:
     return zarr_reads(row) and not (row["shape"] == () and row["sharding"] != "none")
 
 
-def assert_same(found: Any, expected: np.ndarray[Any, Any]) -> None:
+def assert_same(actual: Any, expected: np.ndarray[Any, Any]) -> None:
     """Assert equal values; NaNs are equal, but ml_dtypes compare by bits."""
     if expected.dtype.isbuiltin == 2:
-        found, expected = (np.asarray(a).reshape(-1).view(np.uint8) for a in (found, expected))
-    np.testing.assert_array_equal(found, expected)
+        actual, expected = (np.asarray(a).reshape(-1).view(np.uint8) for a in (actual, expected))
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)

@@ -57,8 +57,8 @@ def test_tessarr_reads_what_zarr_writes(tmp_path: Path, case: dict[str, Any]) ->
     ours = tessarr.open_array(tmp_path)
     np.testing.assert_array_equal(ours[:], values())
     np.testing.assert_array_equal(ours[11:59:7, ::-3], values()[11:59:7, ::-3])
-    stated = json.loads((tmp_path / "zarr.json").read_bytes())["chunk_grid"]
-    assert ours.metadata.chunk_grid.to_json() == json.loads(json.dumps(stated))
+    document = json.loads((tmp_path / "zarr.json").read_bytes())["chunk_grid"]
+    assert ours.metadata.chunk_grid.to_json() == json.loads(json.dumps(document))
 
 
 def test_appends_by_both_libraries_are_read(tmp_path: Path) -> None:

@@ -40,13 +40,13 @@ PAIRS = {
 }
 
 
-def same(found: Any, expected: Any) -> bool:
-    pairs = zip(found.reshape(-1), expected.reshape(-1), strict=True)
+def same(actual: Any, expected: Any) -> bool:
+    pairs = zip(actual.reshape(-1), expected.reshape(-1), strict=True)
     return all(np.array_equal(a, b) if isinstance(b, np.ndarray) else a == b for a, b in pairs)
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_codecs_have_the_bytes_of_numcodecs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_length_codecs_match_numcodecs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both libraries accept the configurations, and each decodes the other's output."""
     ours, values = PAIRS[name]
     monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
@@ -57,10 +57,10 @@ def test_codecs_have_the_bytes_of_numcodecs(name: str, monkeypatch: pytest.Monke
         assert bytes(np.asarray(memoryview(ours.encode(values)))) == encoded
     data_type = ours.object_type() or tessarr.dtype.to_data_type(values.dtype)
     spec = ArraySpec(values.shape, data_type)
-    given: Any = np.frombuffer(encoded, ours.astype) if "cat" in name else encoded
-    found = ours.decode(given, spec)
+    data: Any = np.frombuffer(encoded, ours.astype) if "cat" in name else encoded
+    result = ours.decode(data, spec)
     expected = np.asarray(theirs.decode(encoded))
-    assert same(found, expected)
+    assert same(result, expected)
     assert same(
         np.asarray(theirs.decode(bytes(np.asarray(memoryview(ours.encode(values)))))), expected
     )

@@ -22,9 +22,9 @@ FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
 
 def grid(n: int = 4, **settings: Any) -> tessarr.Array:
     """Return an array of n × n int32 in chunks of 2 × 2, with different elements."""
-    made = tessarr.create_array(None, shape=(n, n), dtype="i4", chunks=(2, 2), **settings)
-    made[...] = np.arange(n * n).reshape(n, n) + 100
-    return made
+    array = tessarr.create_array(None, shape=(n, n), dtype="i4", chunks=(2, 2), **settings)
+    array[...] = np.arange(n * n).reshape(n, n) + 100
+    return array
 
 
 # Values that do not fit
@@ -41,7 +41,7 @@ def grid(n: int = 4, **settings: Any) -> tessarr.Array:
     ],
 )
 @pytest.mark.parametrize("way", ["basic", "outer", "set_basic", "set_outer", "write"])
-def test_a_value_of_another_shape_changes_nothing(key: Any, shape: Any, way: str) -> None:
+def test_value_of_another_shape_changes_nothing(key: Any, shape: Any, way: str) -> None:
     a = grid()
     before = a[...]
     value = np.zeros(shape, "i4")
@@ -86,7 +86,7 @@ def test_values_broadcast_as_in_numpy() -> None:
         ("u1", np.float64(300)),
     ],
 )
-def test_values_that_the_data_type_cannot_hold_are_warned_of(dtype: str, value: Any) -> None:
+def test_value_outside_data_type_warns(dtype: str, value: Any) -> None:
     """The results equal NumPy's assignment; zarr-python has no warning."""
     a = tessarr.zeros(2, dtype=dtype)
     n = np.zeros(2, dtype)
@@ -98,7 +98,7 @@ def test_values_that_the_data_type_cannot_hold_are_warned_of(dtype: str, value: 
     np.testing.assert_array_equal(a[:], n)
 
 
-def test_values_that_fit_are_not_warned_of() -> None:
+def test_value_within_data_type_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for dtype, value in (
@@ -122,7 +122,7 @@ def records() -> tessarr.Array:
     return tessarr.create_array(None, shape=4, dtype=dtype, chunks=2)
 
 
-def test_a_field_is_read_alone() -> None:
+def test_field_is_read_alone() -> None:
     a = records()
     assert a["f"].tolist() == [0, 0, 0, 0]  # the store is empty
     a[1:3] = np.array([(1, 2.5, b"x"), (3, 4.5, b"y")], a.dtype)
@@ -130,7 +130,7 @@ def test_a_field_is_read_alone() -> None:
     assert a["g", 1:3].tolist() == [2.5, 4.5]
 
 
-def test_writing_a_field_leaves_the_others() -> None:
+def test_write_of_field_keeps_other_fields() -> None:
     a = records()
     a[:] = np.array([(1, 2.5, b"x")] * 4, a.dtype)
     a["f"] = 7
@@ -143,7 +143,7 @@ def test_writing_a_field_leaves_the_others() -> None:
 
 
 @FORMATS
-def test_attributes_that_cannot_be_stored_change_nothing(zarr_format: Any) -> None:
+def test_attributes_without_json_change_nothing(zarr_format: Any) -> None:
     items: dict[str, bytes] = {}
     a = tessarr.zeros(2, store=items, zarr_format=zarr_format, attributes={"x": 1})
     before = dict(items)
@@ -157,24 +157,24 @@ def test_attributes_that_cannot_be_stored_change_nothing(zarr_format: Any) -> No
 
 @FORMATS
 @pytest.mark.parametrize("left", [0, 1, 2])
-def test_an_append_that_fails_leaves_the_shape(zarr_format: Any, left: int) -> None:
+def test_failed_append_keeps_shape(zarr_format: Any, left: int) -> None:
     items = Failing()
     a = tessarr.zeros((4,), chunks=2, dtype="i4", store=items, zarr_format=zarr_format)
     a[:] = [1, 2, 3, 4]
-    items.left = left
+    items.changes_left = left
     with pytest.raises(StoreError, match="full"):
         a.append(np.arange(5, 9))
-    items.left = 1000
-    for found in (a, tessarr.open_array(items, "r")):
-        assert found.shape == (4,)
-        assert found[:].tolist() == [1, 2, 3, 4]
+    items.changes_left = 1000
+    for handle in (a, tessarr.open_array(items, "r")):
+        assert handle.shape == (4,)
+        assert handle[:].tolist() == [1, 2, 3, 4]
     a.append([9])
     assert tessarr.open_array(items, "r")[:].tolist() == [1, 2, 3, 4, 9]
 
 
 @FORMATS
 @pytest.mark.parametrize("shards", [None, (30, 30)])
-def test_what_was_cut_off_does_not_come_back(zarr_format: Any, shards: Any) -> None:
+def test_elements_removed_by_shrink_stay_removed(zarr_format: Any, shards: Any) -> None:
     if shards and zarr_format == 2:
         shards = None
     settings = {"shards": shards} if shards else {}
@@ -189,7 +189,7 @@ def test_what_was_cut_off_does_not_come_back(zarr_format: Any, shards: Any) -> N
 
 
 @pytest.mark.parametrize("key", ["../x", "/abs", "a/../../x", "a//b", "", "a/./b", "a/"])
-def test_no_key_leads_out_of_the_root(tmp_path: Path, key: str) -> None:
+def test_no_key_leads_out_of_root(tmp_path: Path, key: str) -> None:
     store = LocalStore(tmp_path / "root")
     actions: list[Any] = [
         lambda: store.put(key, b"1"),
@@ -204,12 +204,12 @@ def test_no_key_leads_out_of_the_root(tmp_path: Path, key: str) -> None:
     assert list(tmp_path.rglob("*")) in ([], [tmp_path / "root"])
 
 
-def test_bytes_in_memory_are_not_those_of_the_caller() -> None:
+def test_memory_store_copies_bytes_of_caller() -> None:
     """zarr-python 3.3 aliased the caller's memory (#4157)."""
     store = MemoryStore()
-    given = bytearray(b"1234")
-    store.put("k", given)
-    given[0] = 0
+    buffer = bytearray(b"1234")
+    store.put("k", buffer)
+    buffer[0] = 0
     assert store.get("k") == b"1234"
     data = np.arange(4, dtype="u1")
     a = tessarr.create_array(None, data=data, chunks=4, compressors=None)
@@ -245,13 +245,13 @@ def test_numbers_of_numpy_are_attributes(zarr_format: Any) -> None:
 
 
 @FORMATS
-def test_groups_and_functions_create_the_same(zarr_format: Any) -> None:
+def test_groups_and_functions_create_same(zarr_format: Any) -> None:
     """zarr-python 3's default compressor depends on the function that creates the array."""
     root = tessarr.create_group(None, zarr_format=zarr_format)
     in_group = root.create_array("a", shape=4, dtype="i4")
     alone = tessarr.create_array(None, shape=4, dtype="i4", zarr_format=zarr_format)
-    for made in (root.zeros("b", shape=4, dtype="i4"), root.require_array("c", 4, "i4")):
-        assert made.codecs == in_group.codecs == alone.codecs
+    for array in (root.zeros("b", shape=4, dtype="i4"), root.require_array("c", 4, "i4")):
+        assert array.codecs == in_group.codecs == alone.codecs
     assert in_group.compressors == (codecs.Blosc(typesize=4),) or zarr_format == 2
 
 
@@ -281,16 +281,16 @@ def test_indexing_is_numpys(key: Any) -> None:
     np.testing.assert_array_equal(a[...], n)
 
 
-def test_an_index_beyond_the_end_is_refused() -> None:
+def test_index_beyond_end_is_refused() -> None:
     for key in (4, (0, -5), ([0, 9],), np.ones(3, bool)):
         with pytest.raises(IndexError) as caught:
             grid()[key]
         assert isinstance(caught.value, SelectionError)
 
 
-def test_one_element_is_a_scalar_by_every_way() -> None:
+def test_single_element_selection_is_scalar() -> None:
     a = grid()
-    found = [
+    scalars = [
         a[0, 0],
         a[np.int64(0), 0],
         a[np.uint8(0), np.int32(0)],
@@ -302,8 +302,8 @@ def test_one_element_is_a_scalar_by_every_way() -> None:
         a.read((0, 0)).result(),
         tessarr.array(100, dtype="i4")[()],
     ]
-    assert {type(value) for value in found} == {np.int32}
-    assert set(found) == {100}
+    assert {type(value) for value in scalars} == {np.int32}
+    assert set(scalars) == {100}
 
 
 def test_arithmetic() -> None:
@@ -318,7 +318,7 @@ def test_arithmetic() -> None:
 # Settings
 
 
-def test_options_are_of_the_block_and_the_thread_that_sets_them() -> None:
+def test_options_apply_to_own_block_and_thread() -> None:
     """zarr-python's options are global, and apply long after the call."""
     seen = []
     with tessarr.options(write_empty_chunks=True):
@@ -353,15 +353,15 @@ def test_parts_of_shards(index_location: Any, outer: Any, tmp_path: Path) -> Non
         )
         a[:] = n
         rows = np.array([11, 0, 7, 3, 7])
-        for found in (a, tessarr.open_array(store, "r")):
-            np.testing.assert_array_equal(found[3:5, 1], n[3:5, 1])
-            np.testing.assert_array_equal(found.oindex[rows], n[rows])
-            np.testing.assert_array_equal(found.oindex[rows, ::-2], n[rows, ::-2])
-            np.testing.assert_array_equal(found.vindex[rows, rows[::-1]], n[rows, rows[::-1]])
+        for handle in (a, tessarr.open_array(store, "r")):
+            np.testing.assert_array_equal(handle[3:5, 1], n[3:5, 1])
+            np.testing.assert_array_equal(handle.oindex[rows], n[rows])
+            np.testing.assert_array_equal(handle.oindex[rows, ::-2], n[rows, ::-2])
+            np.testing.assert_array_equal(handle.vindex[rows, rows[::-1]], n[rows, rows[::-1]])
 
 
 @pytest.mark.parametrize("filters", [[codecs.Delta(dtype="i4")], []], ids=["delta", "none"])
-def test_the_order_of_chunks_goes_through_filters(filters: Any) -> None:
+def test_order_of_chunks_goes_through_filters(filters: Any) -> None:
     """Order F passes through Delta, and through variable-length elements (#4116)."""
     n = np.arange(30).reshape(5, 6)
     a = tessarr.create_array(
@@ -387,14 +387,14 @@ def test_byte_order_in_records(zarr_format: Any, order: str) -> None:
     n = np.array([(1, 2.5, (3,)), (-4, 5.5, (600,))], dtype)
     items: dict[str, bytes] = {}
     tessarr.create_array(items, data=n, chunks=1, zarr_format=zarr_format)
-    found = tessarr.open_array(items, "r")[:]
+    records = tessarr.open_array(items, "r")[:]
     for name in ("a", "b"):
-        np.testing.assert_array_equal(found[name], n[name])
-    np.testing.assert_array_equal(found["c"]["d"], n["c"]["d"])
+        np.testing.assert_array_equal(records[name], n[name])
+    np.testing.assert_array_equal(records["c"]["d"], n["c"]["d"])
 
 
 @FORMATS
-def test_arrays_below_a_path(zarr_format: Any, tmp_path: Path) -> None:
+def test_arrays_below_path(zarr_format: Any, tmp_path: Path) -> None:
     """Every key contains the prefix of the path (#4204)."""
     for store in (MemoryStore(), tmp_path / "x", {}):
         root = tessarr.open_group(store, path="deep/er", zarr_format=zarr_format)
@@ -420,7 +420,7 @@ def test_cast_value_after_transpose() -> None:
     np.testing.assert_array_equal(a[1:4, 5], n[1:4, 5])
 
 
-def test_an_offset_of_nothing() -> None:
+def test_scale_offset_with_offset_0_keeps_values() -> None:
     chain = [{"name": "scale_offset", "configuration": {"offset": 0, "scale": 2}}, "bytes"]
     n = np.arange(6, dtype="f8")
     a = tessarr.create_array(None, data=n, chunks=4, codecs=chain)
@@ -451,14 +451,14 @@ def test_copying_hierarchies() -> None:
     assert dest == source
 
 
-def test_loading_a_group(tmp_path: Path) -> None:
+def test_loading_group(tmp_path: Path) -> None:
     tessarr.save_group(tmp_path / "g", a=np.arange(3), b=np.ones(2))
-    found = tessarr.load(tmp_path / "g")
-    assert sorted(found) == ["a", "b"]
-    assert found["a"].tolist() == [0, 1, 2]
+    result = tessarr.load(tmp_path / "g")
+    assert sorted(result) == ["a", "b"]
+    assert result["a"].tolist() == [0, 1, 2]
 
 
-def test_every_error_is_one_of_the_library() -> None:
+def test_missing_node_error_is_tessarr_error() -> None:
     for action in (lambda: tessarr.open({}, "r"), lambda: tessarr.open_group({}, "r")):
         with pytest.raises(TessarrError):
             action()

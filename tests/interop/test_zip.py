@@ -24,10 +24,10 @@ def test_zip_file_is_read_by_zarr_python(tmp_path: Path, zarr_format: Any) -> No
         a[0, 0] = 7
         group.attrs["title"] = "t"
     store = zarr.storage.ZipStore(path, mode="r")
-    found = zarr.open_group(store, mode="r")
+    result = zarr.open_group(store, mode="r")
     values[0, 0] = 7
-    np.testing.assert_array_equal(found["x/a"][:], values)
-    assert dict(found.attrs) == {"title": "t"}
+    np.testing.assert_array_equal(result["x/a"][:], values)
+    assert dict(result.attrs) == {"title": "t"}
     store.close()
 
 

@@ -72,9 +72,9 @@ def _has_ellipsis(key: Any) -> bool:
 def _items(key: Any, rank: int) -> list[Any]:
     """Split a key without new axes into one item per axis."""
     items = list(key) if isinstance(key, tuple) else [key]
-    place = next((n for n, item in enumerate(items) if item is ...), len(items))
+    position = next((n for n, item in enumerate(items) if item is ...), len(items))
     spare = rank - sum(item is not ... for item in items)
-    return [*items[:place], *[slice(None)] * spare, *items[place + 1 :]]
+    return [*items[:position], *[slice(None)] * spare, *items[position + 1 :]]
 
 
 def _axis_by_axis(array: np.ndarray, items: list[Any]) -> np.ndarray:
@@ -127,9 +127,9 @@ def assigned(draw: st.DrawFn, dtype: np.dtype, shape: tuple[int, ...], fill: byt
     return draw(values(dtype, tuple(lengths), fill=fill))
 
 
-def assert_same(found: Any, expected: Any) -> None:
+def assert_same(actual: Any, expected: Any) -> None:
     """Compare type, data type, shape and bits."""
-    assert type(found) is type(expected)
-    assert found.dtype == expected.dtype
-    assert found.shape == expected.shape
-    assert found.tobytes() == expected.tobytes()
+    assert type(actual) is type(expected)
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    assert actual.tobytes() == expected.tobytes()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tessarr
 from property.model import NUMPY_KINDS, Model, assert_same, assigned, selections
-from tessarr._engine import MemoryStore
+from tessarr.stores import MemoryStore
 from tessarr.testing.reference import ReferenceArray
 from tessarr.testing.strategies import ArrayCase
 
@@ -28,8 +28,10 @@ class Subject:
         self.array = tessarr.open_array(self.store, mode="r+")
         self.reference = ReferenceArray(self.store, scramble=scramble)
         self.fill = self.reference.meta.fill
-        one = np.frombuffer(self.fill, case.dtype)[0:1].reshape(())
-        self.model = Model(np.broadcast_to(one, case.shape).copy(), self.array.read_chunk_sizes)
+        fill_item = np.frombuffer(self.fill, case.dtype)[0:1].reshape(())
+        self.model = Model(
+            np.broadcast_to(fill_item, case.shape).copy(), self.array.read_chunk_sizes
+        )
 
     def view(self, kind: str) -> Any:
         """Return the object to index with keys of this kind."""

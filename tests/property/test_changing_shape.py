@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tessarr
 from property.model import assert_same
-from tessarr._engine import MemoryStore
+from tessarr.stores import MemoryStore
 from tessarr.testing.reference import ReferenceArray
 from tessarr.testing.strategies import array_cases, values
 
@@ -32,8 +32,8 @@ class Changing:
         self.model = self.filled(self.array.shape)
 
     def filled(self, shape: tuple[int, ...]) -> np.ndarray:
-        one = np.frombuffer(self.fill, self.array.dtype)[0:1].reshape(())
-        return np.broadcast_to(one, shape).copy()
+        fill_item = np.frombuffer(self.fill, self.array.dtype)[0:1].reshape(())
+        return np.broadcast_to(fill_item, shape).copy()
 
     def write(self, data: st.DataObject) -> None:
         value = data.draw(values(self.model.dtype, self.model.shape, fill=self.fill))
@@ -42,9 +42,9 @@ class Changing:
     def resize(self, data: st.DataObject) -> None:
         shape = tuple(data.draw(st.integers(0, n + 5)) for n in self.model.shape)
         self.array.resize(shape)
-        kept = tuple(slice(min(a, b)) for a, b in zip(shape, self.model.shape, strict=True))
+        overlap = tuple(slice(min(a, b)) for a, b in zip(shape, self.model.shape, strict=True))
         new = self.filled(shape)
-        new[kept] = self.model[kept]
+        new[overlap] = self.model[overlap]
         self.model = new
 
     def append(self, data: st.DataObject) -> None:
@@ -67,7 +67,7 @@ class Changing:
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_array_random_resizes_match_the_reference(kind: str) -> None:
+def test_array_random_resizes_match_reference(kind: str) -> None:
     """After each step, the array, its stored chunks and the slow reference agree."""
 
     @given(st.data())

@@ -40,8 +40,8 @@ def write(subject: Subject, data: st.DataObject) -> None:
     listed = [names] if isinstance(names, str) else names
     packed = np.dtype([(name, subject.case.dtype[name]) for name in listed])
     fill = np.frombuffer(subject.fill, subject.case.dtype)
-    one = b"".join(fill[name].tobytes() for name in listed)
-    value = data.draw(assigned(packed, new.shape, one))
+    fill_item = b"".join(fill[name].tobytes() for name in listed)
+    value = data.draw(assigned(packed, new.shape, fill_item))
     for name in listed:
         new[name] = np.broadcast_to(value, new.shape)[name]
     if isinstance(names, str):

@@ -47,8 +47,8 @@ class Hierarchy(RuleBasedStateMachine):
 
     def refused(self, path: str) -> type[Exception] | None:
         """Return the error that creating a node at `path` raises, or None."""
-        above = [at for at in ancestors(path) if at]
-        if path in self.model or any(self.model.get(at) is not GROUP for at in above):
+        above = [ancestor for ancestor in ancestors(path) if ancestor]
+        if path in self.model or any(self.model.get(ancestor) is not GROUP for ancestor in above):
             return ExistsError
         return None
 
@@ -67,7 +67,7 @@ class Hierarchy(RuleBasedStateMachine):
     def array_above(self, path: str) -> bool:
         return any(self.model.get(above) is not GROUP for above in ancestors(path) if above)
 
-    def at(self, path: str) -> tessarr.Group:
+    def group_at(self, path: str) -> tessarr.Group:
         """Return the group at `path`, or the root; both accept absolute paths."""
         result = self.root.get(path)
         return result if isinstance(result, tessarr.Group) else self.root
@@ -82,25 +82,25 @@ class Hierarchy(RuleBasedStateMachine):
     def create_group(self, via: str, path: str) -> None:
         error = self.refused(path)
         if error is None:
-            self.at(via).create_group(f"/{path}")
+            self.group_at(via).create_group(f"/{path}")
             self.put(path, GROUP)
         else:
             with pytest.raises(error):
-                self.at(via).create_group(f"/{path}")
+                self.group_at(via).create_group(f"/{path}")
 
     @rule(via=PATHS, path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
     def create_array(self, via: str, path: str, values: list[int]) -> None:
         error = self.refused(path)
         if error is None:
-            self.at(via).create_array(f"/{path}", data=np.array(values, "u1"), chunks=2)
+            self.group_at(via).create_array(f"/{path}", data=np.array(values, "u1"), chunks=2)
             self.put(path, values)
         else:
             with pytest.raises(error):
-                self.at(via).create_array(f"/{path}", data=np.array(values, "u1"))
+                self.group_at(via).create_array(f"/{path}", data=np.array(values, "u1"))
 
     @rule(via=PATHS, path=PATHS, values=st.lists(st.integers(0, 9), min_size=1, max_size=5))
     def assign(self, via: str, path: str, values: list[int]) -> None:
-        handle = self.at(via)
+        handle = self.group_at(via)
         if self.array_above(path) or self.is_in(handle, path):
             with pytest.raises(ExistsError):
                 handle[f"/{path}"] = values
@@ -113,7 +113,7 @@ class Hierarchy(RuleBasedStateMachine):
     def assign_another(self, via: str, path: str, source: str) -> None:
         """Assign an array of the hierarchy, which may be at the target path or below it."""
         values = self.model.get(source)
-        handle = self.at(via)
+        handle = self.group_at(via)
         if values is None or self.array_above(path) or self.is_in(handle, path):
             return
         attributes = self.attributes[source]
@@ -125,28 +125,28 @@ class Hierarchy(RuleBasedStateMachine):
     @rule(via=PATHS, path=PATHS)
     def require(self, via: str, path: str) -> None:
         if path in self.model and self.model[path] is GROUP:
-            assert self.at(via).require_group(f"/{path}") == self.root[path]
+            assert self.group_at(via).require_group(f"/{path}") == self.root[path]
         elif self.refused(path) is None:
-            self.at(via).require_group(f"/{path}")
+            self.group_at(via).require_group(f"/{path}")
             self.put(path, GROUP)
         else:
             with pytest.raises((NotFoundError, ExistsError)):
-                self.at(via).require_group(f"/{path}")
+                self.group_at(via).require_group(f"/{path}")
 
     @rule(via=PATHS, path=PATHS)
     def delete(self, via: str, path: str) -> None:
         if path in self.model:
-            del self.at(via)[f"/{path}"]
+            del self.group_at(via)[f"/{path}"]
             self.drop(path)
         else:
             with pytest.raises(NotFoundError):
-                del self.at(via)[f"/{path}"]
+                del self.group_at(via)[f"/{path}"]
 
     @rule(via=PATHS, source=PATHS, dest=PATHS)
     def move(self, via: str, source: str, dest: str) -> None:
         into_itself = f"{dest}/".startswith(f"{source}/") and source != dest
         if source in self.model and not into_itself and self.refused(dest) is None:
-            self.at(via).move(f"/{source}", f"/{dest}")
+            self.group_at(via).move(f"/{source}", f"/{dest}")
             moved = {path: self.model[path] for path in self.below(source)}
             moved_attributes = {path: self.attributes[path] for path in moved}
             self.drop(source)
@@ -156,12 +156,12 @@ class Hierarchy(RuleBasedStateMachine):
                 self.attributes[dest + path[len(source) :]] = moved_attributes[path]
         else:
             with pytest.raises((NotFoundError, ExistsError, ArgumentError)):
-                self.at(via).move(f"/{source}", f"/{dest}")
+                self.group_at(via).move(f"/{source}", f"/{dest}")
 
     @rule(via=PATHS, path=PATHS, number=st.integers(0, 9))
-    def tell(self, via: str, path: str, number: int) -> None:
+    def edit_attributes(self, via: str, path: str, number: int) -> None:
         if path in self.model:
-            self.at(via)[f"/{path}"].attrs["n"] = number
+            self.group_at(via)[f"/{path}"].attrs["n"] = number
             self.attributes[path]["n"] = number
 
     # Invariants
@@ -189,12 +189,12 @@ class Hierarchy(RuleBasedStateMachine):
             if name in DOCUMENTS:
                 assert path == "" or path in self.model, key
             else:
-                assert any(key.startswith(f"{at}/") for at, v in self.model.items() if v), key
+                assert any(key.startswith(f"{node}/") for node, v in self.model.items() if v), key
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("kind", ["memory", "mapping", "local"])
-def test_hierarchy_random_changes_match_the_model(kind: str, zarr_format: Any) -> None:
+def test_hierarchy_random_changes_match_model(kind: str, zarr_format: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         makers: dict[str, Any] = {
             "memory": lambda _: tessarr.stores.MemoryStore(),

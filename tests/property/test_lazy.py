@@ -150,24 +150,24 @@ def test_transpose_axes_match_numpy(drawn: tuple[int, list[Any]], form: str) -> 
     rank, axes = drawn
     shape = (4, 3, 2)[:rank]
     data = np.arange(np.prod(shape, dtype=int)).reshape(shape)
-    given = {"each": axes, "tuple": [tuple(axes)], "list": [axes], "none": [None]}
-    given["array"] = [np.array([axis for axis in axes if type(axis) is int], int)]
+    arguments = {"each": axes, "tuple": [tuple(axes)], "list": [axes], "none": [None]}
+    arguments["array"] = [np.array([axis for axis in axes if type(axis) is int], int)]
     view = tessarr.array(data).lazy
     try:
-        expected = data.transpose(*given[form])
+        expected = data.transpose(*arguments[form])
     except np.exceptions.AxisError:
         with pytest.raises(AxisError):
-            view.transpose(*given[form])
+            view.transpose(*arguments[form])
     except ValueError:
         with pytest.raises(ArgumentError) as caught:
-            view.transpose(*given[form])
+            view.transpose(*arguments[form])
         assert not isinstance(caught.value, IndexError)
     except TypeError:
         if True not in axes:  # Tessarr treats True as an integer
             with pytest.raises(TypeError):
-                view.transpose(*given[form])
+                view.transpose(*arguments[form])
     else:
-        assert np.array_equal(view.transpose(*given[form]), expected)
+        assert np.array_equal(view.transpose(*arguments[form]), expected)
 
 
 @given(

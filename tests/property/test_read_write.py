@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from property.model import assert_same, assigned
 from property.subject import Subject
 from sampling import examples
-from tessarr._engine import LocalStore
+from tessarr.stores import LocalStore
 from tessarr.testing import keys
 from tessarr.testing.reference import ReferenceArray
 from tessarr.testing.strategies import array_cases

@@ -45,10 +45,10 @@ class Staged:
         self.transaction = ts.Transaction()
         self.shape = shape
         self.values = np.zeros((_LONGEST, _LONGEST), "i4")
-        self.there = np.zeros((_LONGEST, _LONGEST), bool)
+        self.is_staged = np.zeros((_LONGEST, _LONGEST), bool)
 
     def over(self, below: np.ndarray) -> np.ndarray:
-        return np.where(self.there, self.values, below)
+        return np.where(self.is_staged, self.values, below)
 
 
 class Handles(RuleBasedStateMachine):
@@ -126,11 +126,11 @@ class Handles(RuleBasedStateMachine):
         start=st.integers(1, 10**6),
     )
     def write_staged(self, staged: Staged, handle: Any, key: Any, turned: bool, start: int) -> None:
-        values, there = staged.values.copy(), np.zeros(staged.there.shape, bool)
+        values, written = staged.values.copy(), np.zeros(staged.is_staged.shape, bool)
         inside = handle.with_transaction(staged.transaction)
-        self._write(inside, values, key, turned=turned, start=start, there=there)
+        self._write(inside, values, key, turned=turned, start=start, written=written)
         staged.values = values
-        staged.there |= there
+        staged.is_staged |= written
 
     @rule(staged=transactions, handle=handles, key=keys, turned=st.booleans())
     def read_staged(self, staged: Staged, handle: Any, key: Any, turned: bool) -> None:
@@ -159,27 +159,27 @@ class Handles(RuleBasedStateMachine):
     def _key(self, key: Any) -> tuple[Any, Any]:
         """Return the key of the NumPy array: an integer, a list or a range for each axis."""
         result = []
-        for one, length in zip(key, self.shape, strict=True):
-            if isinstance(one, int):
-                result.append(one % length)
-            elif isinstance(one, list):
-                result.append([index % length for index in one])
+        for item, length in zip(key, self.shape, strict=True):
+            if isinstance(item, int):
+                result.append(item % length)
+            elif isinstance(item, list):
+                result.append([index % length for index in item])
             else:
-                first, last = sorted(min(end, length) for end in one[:2])
-                result.append(range(first, last)[:: one[2]])
+                first, last = sorted(min(end, length) for end in item[:2])
+                result.append(range(first, last)[:: item[2]])
         return result[0], result[1]
 
     def _view(self, handle: Any, key: tuple[Any, Any], *, turned: bool) -> Any:
         """Return a view by intervals if the key has them, or by index arrays."""
         cuts = [
-            slice(one.start, one.start + one.step * len(one), one.step)
-            for one in key
-            if isinstance(one, range) and len(one)
+            slice(item.start, item.start + item.step * len(item), item.step)
+            for item in key
+            if isinstance(item, range) and len(item)
         ]
         if len(cuts) == len(key):
             view = handle[tuple(cuts)].translate_to[0]
         else:
-            arrays = [one if isinstance(one, int) else np.array(one, int) for one in key]
+            arrays = [item if isinstance(item, int) else np.array(item, int) for item in key]
             view = handle.oindex[tuple(arrays)]
         return view.T if turned else view
 
@@ -191,34 +191,34 @@ class Handles(RuleBasedStateMachine):
         *,
         turned: bool,
         start: int,
-        there: np.ndarray | None = None,
+        written: np.ndarray | None = None,
     ) -> None:
-        at = self._key(key)
-        view = self._view(handle, at, turned=turned)
+        cells = self._key(key)
+        view = self._view(handle, cells, turned=turned)
         values = np.arange(start, start + int(np.prod(view.shape)), dtype="i4").reshape(view.shape)
-        lists = [one for one in at if isinstance(one, list)]
-        if any(len(set(one)) < len(one) for one in lists):
+        lists = [item for item in cells if isinstance(item, list)]
+        if any(len(set(item)) < len(item) for item in lists):
             values[...] = start  # the order of writes to a repeated position is undefined
         if start % 5 == 0:
             values[...] = 0
         view.write(values).result()
-        given = values.T if turned else values
-        where = _cells(at)
-        model[where] = given.reshape(model[where].shape)
-        if there is not None:
-            there[where] = True
+        source = values.T if turned else values
+        where = _cells(cells)
+        model[where] = source.reshape(model[where].shape)
+        if written is not None:
+            written[where] = True
 
     def _compare(self, handle: Any, model: np.ndarray, key: Any, *, turned: bool) -> None:
-        at = self._key(key)
-        result = self._view(handle, at, turned=turned).read().result()
-        wanted = model[_cells(at)]
-        result = (result.T if turned else result).reshape(wanted.shape)
-        known = wanted != _UNKNOWN
-        np.testing.assert_array_equal(result[known], wanted[known])
+        cells = self._key(key)
+        result = self._view(handle, cells, turned=turned).read().result()
+        expected = model[_cells(cells)]
+        result = (result.T if turned else result).reshape(expected.shape)
+        known = expected != _UNKNOWN
+        np.testing.assert_array_equal(result[known], expected[known])
 
 
 def _cells(key: tuple[Any, Any]) -> tuple[np.ndarray, ...]:
-    return np.ix_(*[np.atleast_1d(np.array(one, int)) for one in key])
+    return np.ix_(*[np.atleast_1d(np.array(item, int)) for item in key])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

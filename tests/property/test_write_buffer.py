@@ -36,7 +36,7 @@ class BufferedSubject(Subject):
     def __init__(self, case: Any) -> None:
         super().__init__(case)
         self.others = Subject(case, self.store)
-        self.kept: list[tuple[str, Any, Any]] = []
+        self.staged: list[tuple[str, Any, Any]] = []
         self.overlay = WriteBuffer()
         self.array = buffer_writes(self.array, self.store, self.overlay)
 
@@ -51,15 +51,15 @@ class BufferedSubject(Subject):
             names = [drawn] if isinstance(drawn, str) else drawn
         fill = np.frombuffer(self.fill, dtype)
         part = np.dtype([(name, dtype[name]) for name in names]) if names else dtype
-        one = b"".join(fill[name].tobytes() for name in names) if names else self.fill
-        value = data.draw(assigned(part, shape, one))
+        fill_item = b"".join(fill[name].tobytes() for name in names) if names else self.fill
+        value = data.draw(assigned(part, shape, fill_item))
         self.view(kind)[named(names, key) if names else key] = value
-        self.kept.append((kind, key, value))
+        self.staged.append((kind, key, value))
 
     def expected(self) -> np.ndarray[Any, Any]:
         """Return the stored elements, overwritten by the staged ones."""
         self.model = Model(self.others.model.array.copy(), self.array.read_chunk_sizes)
-        for kind, key, value in self.kept:
+        for kind, key, value in self.staged:
             if value.dtype.names is None:
                 self.model.write(kind, key, value)
                 continue

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from stores.clouds import open_cloud
 from stores.kinds import KINDS
+from tessarr.store import Store
+from tessarr.store.object.open import open_object_url
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tessarr.store import Store
+_CLOUDS = {"versitygw": "s3", "fake_gcs": "gs", "azurite": "az"}
+"""The servers of clouds, and the schemes of their URLs."""
 
 
-@pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+@pytest.fixture(params=[*KINDS, *_CLOUDS])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Yield an empty store of each kind."""
-    return KINDS[request.param](tmp_path)
+    if request.param in KINDS:
+        yield KINDS[request.param](tmp_path)
+        return
+    port = request.getfixturevalue(request.param)
+    with open_cloud(_CLOUDS[request.param], port) as cloud:
+        yield open_object_url(cloud.url("root"), cloud.storage_options)

@@ -8,25 +8,25 @@ from tessarr.errors import StoreError
 
 
 class Failing(dict[str, bytes]):
-    """Mapping that stores `left` more values and refuses further ones."""
+    """Mapping that stores `changes_left` more values and refuses further ones."""
 
-    left = 1000
+    changes_left = 1000
 
     def __setitem__(self, key: str, value: bytes) -> None:
-        self.left -= 1
-        if self.left < 0:
+        self.changes_left -= 1
+        if self.changes_left < 0:
             raise StoreError("full")
         super().__setitem__(key, value)
 
 
 class Stopping(dict[str, bytes]):
-    """Mapping that accepts `left` more changes and then none, as if the process died."""
+    """Mapping that accepts `changes_left` more changes and then none, as if the process died."""
 
-    left = 1 << 30
+    changes_left = 1 << 30
 
     def _change(self) -> None:
-        self.left -= 1
-        if self.left < 0:
+        self.changes_left -= 1
+        if self.changes_left < 0:
             raise OSError("stopped")
 
     def __setitem__(self, key: str, value: bytes) -> None:
@@ -39,17 +39,17 @@ class Stopping(dict[str, bytes]):
 
 
 class StoppingStore:
-    """Store that can replace a prefix in one step and accepts `left` more changes."""
+    """Store that can replace a prefix in one step and accepts `changes_left` more changes."""
 
     deletes_at_once = True
 
     def __init__(self) -> None:
         self.items: dict[str, bytes] = {}
-        self.left = 1 << 30
+        self.changes_left = 1 << 30
 
     def _change(self) -> None:
-        self.left -= 1
-        if self.left < 0:
+        self.changes_left -= 1
+        if self.changes_left < 0:
             raise OSError("stopped")
 
     def get(self, key: str) -> bytes | None:

@@ -2,203 +2,32 @@
 
 from __future__ import annotations
 
-import http.client
 import http.server
-import json
 import logging
 import re
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
-from multidict import CIMultiDict
 
-__all__ = ["Files", "Proxy", "file_server", "gcs", "kvstore_spec", "run_server", "s3"]
+from stores import clouds
+from stores.proxy import Answer, Handler, Proxy, run_proxy, run_server
 
-
-class Proxy:
-    """Proxy of a server: it records requests and refuses some of them.
-
-    Parameters
-    ----------
-    port
-        The port of the server.
-
-    Attributes
-    ----------
-    requests
-        The requests so far, as ``"GET /path"``.
-    max_concurrent
-        The largest number of concurrent requests.
-    refusals
-        The statuses of the responses to the next requests.
-    delay_s
-        The least time of each response in seconds.
-    callbacks
-        Functions that run after the next requests, one after each.
-    forward
-        Forwards a request: it gets the function that calls the server, and the headers. For a
-        response without a status, the proxy closes the connection.
-    """
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.requests: list[str] = []
-        self.headers: list[CIMultiDict[str]] = []
-        self.refusals: list[int] = []
-        self.delay_s = 0.0
-        self.callbacks: list[Callable[[], object]] = []
-        self.forward: Callable[[Callable[[dict[str, str]], Answer], dict[str, str]], Answer]
-        self.forward = lambda send, headers: send(headers)
-        self.active = self.max_concurrent = 0
-        self.lock, self.write_lock = threading.Lock(), threading.Lock()
-        self.url = ""
-
-    @contextmanager
-    def track_request(self, line: str, headers: dict[str, str]) -> Iterator[int]:
-        """Record a request; yield the status with which the proxy refuses it, or 0."""
-        with self.lock:
-            self.requests.append(line)
-            self.headers.append(CIMultiDict(headers))
-            self.active += 1
-            self.max_concurrent = max(self.max_concurrent, self.active)
-            status = self.refusals.pop(0) if self.refusals else 0
-        try:
-            time.sleep(self.delay_s)
-            yield status
-        finally:
-            with self.lock:
-                self.active -= 1
-                work = self.callbacks.pop(0) if self.callbacks else None
-            if work is not None:
-                work()
-
-    def reset_counts(self) -> None:
-        """Clear the recorded requests."""
-        self.requests, self.headers, self.max_concurrent = [], [], 0
+__all__ = ["Answer", "Files", "Proxy", "file_server", "gcs", "kvstore_spec", "run_server", "s3"]
 
 
-class Answer(NamedTuple):
-    """Response of a server."""
-
-    status: int
-    headers: dict[str, str]
-    data: bytes
+_KEYS = {"AWS_ACCESS_KEY_ID": clouds.KEYS["key"], "AWS_SECRET_ACCESS_KEY": clouds.KEYS["secret"]}
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    proxy: Proxy
+class _MotoHandler(Handler):
+    """Handler for moto, which compares first and writes later."""
 
-    def _handle(self) -> None:
-        body = self._body()
-        headers = {k: v for k, v in self.headers.items() if k.lower() != "transfer-encoding"}
-        if body:
-            headers["Content-Length"] = str(len(body))
-        with self.proxy.track_request(f"{self.command} {self.path}", headers) as status:
-            if status:
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            # The servers compare first and write later; the lock makes both one step.
-            with nullcontext() if self.command in {"GET", "HEAD"} else self.proxy.write_lock:
-                response = self._answer(body, headers)
-        if not response.status:
-            self.close_connection = True
-            return
-        self.send_response(response.status)
-        for name, value in response.headers.items():
-            if name.lower() not in {"transfer-encoding", "connection", "content-length", "date"}:
-                self.send_header(name, value)
-        data = response.data
-        size = response.headers.get("Content-Length") if self.command == "HEAD" else str(len(data))
-        if size is not None:
-            self.send_header("Content-Length", size)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-
-    def _answer(self, body: bytes, headers: dict[str, str]) -> Answer:
-        return self.proxy.forward(partial(self._forward, self.command, self.path, body), headers)
-
-    def _forward(self, command: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.port, timeout=30)
-        connection.request(command, path, body or None, headers)
-        answer = connection.getresponse()
-        data = answer.read()
-        connection.close()
-        return Answer(answer.status, dict(answer.getheaders()), data)
-
-    def _body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _handle  # noqa: N815 (the library names them)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-class _GcsHandler(_Handler):
-    """Handler that adds generations of objects, which the emulator of GCS lacks."""
-
-    def _answer(self, body: bytes, headers: dict[str, str]) -> Answer:
-        parts = urlsplit(self.path)
-        query = parse_qs(parts.query)
-        name = query.get("name") or [unquote(parts.path.rpartition("/o/")[2])]
-        generation = self._generation(name[0]) if name[0] else "0"
-        if query.get("ifGenerationMatch", [generation]) != [generation]:
-            return Answer(412, {}, b"")
-        answer = super()._answer(body, headers)
-        if self.command == "GET" and "media" in query.get("alt", []):
-            if self._generation(name[0]) != generation:
-                return self._answer(body, headers)
-            answer.headers["X-Goog-Generation"] = generation
-        return answer
-
-    def _generation(self, name: str) -> str:
-        path = f"/storage/v1/b/bucket/o/{quote(name, safe='')}"
-        response = self._forward("GET", path, b"", {})
-        return json.loads(response.data)["generation"] if response.status == 200 else "0"
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128  # further connections would wait for a second
-
-
-@contextmanager
-def run_server(handler: Any) -> Iterator[int]:
-    """Run a server and yield its port."""
-    with _Server(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@contextmanager
-def run_proxy(port: int, handler: type[_Handler] = _Handler) -> Iterator[Proxy]:
-    proxy = Proxy(port)
-    with run_server(type("Handler", (handler,), {"proxy": proxy})) as proxy_port:
-        proxy.url = f"http://127.0.0.1:{proxy_port}"
-        yield proxy
+    one_write_at_a_time = True
 
 
 @contextmanager
@@ -222,6 +51,23 @@ def kvstore_spec(kind: str, proxy: Proxy, path: str) -> dict[str, Any]:
 @contextmanager
 def s3() -> Iterator[Proxy]:
     """Run a server of the S3 protocol, with the bucket ``bucket``."""
+    names = {
+        "AWS_ACCESS_KEY_ID": clouds.KEYS["key"],
+        "AWS_SECRET_ACCESS_KEY": clouds.KEYS["secret"],
+    }
+    with (
+        TemporaryDirectory() as folder,
+        clouds.run_versitygw(Path(folder)) as port,
+        _environment(**names),
+        run_proxy(port) as proxy,
+    ):
+        Path(folder, "data", "bucket").mkdir()
+        yield proxy
+
+
+@contextmanager
+def moto() -> Iterator[Proxy]:
+    """Run an emulator of S3 that accepts all credentials, with the bucket ``bucket``."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -229,37 +75,27 @@ def s3() -> Iterator[Proxy]:
     server.start()
     try:
         _, port = server.get_host_and_port()
-        _put(port, "/bucket")
-        names = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-        with _environment(**names), run_proxy(port) as proxy:
+        request = Request(f"http://127.0.0.1:{port}/bucket", method="PUT")
+        request.add_header("Host", "s3.amazonaws.com")
+        urlopen(request, timeout=30).close()
+        with _environment(**_KEYS), run_proxy(port, _MotoHandler) as proxy:
             yield proxy
     finally:
         server.stop()
-
-
-def _put(port: int, path: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("PUT", path, headers={"Host": "s3.amazonaws.com"})
-    assert connection.getresponse().status == 200
-    connection.close()
 
 
 @contextmanager
 def gcs() -> Iterator[Proxy]:
     """Run a server of the GCS protocol, with the bucket ``bucket``."""
-    from gcp_storage_emulator.server import create_server
-
-    server = create_server("127.0.0.1", 0, in_memory=True, default_bucket="bucket")
-    server.start()
-    try:
-        port = server._api._httpd.server_port  # no public attribute has it
+    with TemporaryDirectory() as folder, clouds.run_fake_gcs(Path(folder)) as port:
+        url = f"http://127.0.0.1:{port}/storage/v1/b?project=project"
+        request = Request(url, b'{"name": "bucket"}', {"Content-Type": "application/json"})
+        urlopen(request, timeout=30).close()
         with (
-            run_proxy(port, _GcsHandler) as proxy,
+            run_proxy(port, clouds.GcsHandler) as proxy,
             _environment(TENSORSTORE_GCS_HTTP_URL=proxy.url),
         ):
             yield proxy
-    finally:
-        server.stop()
 
 
 class Files(http.server.SimpleHTTPRequestHandler):

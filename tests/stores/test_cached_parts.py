@@ -16,7 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 import tessarr
 from stores import servers
 from stores.servers import Proxy
-from tessarr.stores import ForeignStore, FsspecStore, LocalStore, LRUStoreCache, ZipStore
+from tessarr.stores import ForeignStore, FsspecStore, HTTPStore, LocalStore, LRUStoreCache, ZipStore
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ INSIDE = 1 << 20  # bytes of a subchunk
 COUNT = 4
 
 
-class Untold:
+class UnversionedStore:
     """Store with ranged reads and without generations."""
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +41,9 @@ class Untold:
         data = self.get(key)
         if data is None:
             return None
-        return types.SimpleNamespace(size=len(data), read=lambda at, count: data[at : at + count])
+        return types.SimpleNamespace(
+            size=len(data), read=lambda offset, count: data[offset : offset + count]
+        )
 
 
 class Disk(LocalFileSystem):  # type: ignore[misc]  # untyped
@@ -50,7 +52,7 @@ class Disk(LocalFileSystem):  # type: ignore[misc]  # untyped
     protocol = "disk"
 
 
-def put(folder: Path, value: int, at: float) -> None:
+def put(folder: Path, value: int, time: float) -> None:
     """Store an array of one shard and one value, with a modification time in seconds."""
     array = tessarr.create_array(
         folder,
@@ -62,14 +64,14 @@ def put(folder: Path, value: int, at: float) -> None:
         overwrite=True,
     )
     array[:] = value
-    os.utime(folder / "c" / "0", (at, at))
+    os.utime(folder / "c" / "0", (time, time))
 
 
 @pytest.fixture(params=["tag", "time", "nothing", "fsspec", "own"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, Proxy | None]]:
     """Yield a store of a folder, with or without generations, and its request counter."""
     if request.param == "own":
-        yield ForeignStore(Untold(tmp_path), read_only=True), None
+        yield ForeignStore(UnversionedStore(tmp_path), read_only=True), None
         return
     if request.param == "fsspec":
         yield FsspecStore(Disk(), str(tmp_path), read_only=True), None
@@ -77,7 +79,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any,
     tells = {"tag": ("ETag",), "time": ("Last-Modified",), "nothing": ()}[request.param]
     kind = type("Files", (servers.Files,), {"validators": tells})
     with servers.file_server(tmp_path, kind) as proxy:
-        yield FsspecStore.from_url(proxy.url), proxy if tells else None
+        yield HTTPStore(proxy.url), proxy if tells else None
 
 
 def test_no_read_mixes_two_values(store: tuple[Any, Proxy | None], tmp_path: Path) -> None:
@@ -106,25 +108,25 @@ def test_parts_of_one_value_are_requested_once(
     assert counts == ([1, 0, 1, 0] if proxy else [0] * 4)
 
 
-@pytest.mark.parametrize(("age_s", "asked"), [(0, 2), (1000, 1)])
-def test_recent_modification_time_is_weak_version(age_s: int, asked: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("age_s", "age"), [(0, 2), (1000, 1)])
+def test_recent_modification_time_is_weak_version(age_s: int, age: int, tmp_path: Path) -> None:
     """Many servers derive ETags from times in seconds, so the cache reads recent values again."""
     put(tmp_path, 1, time.time() - age_s)
     kind = type("Files", (servers.Files,), {"validators": ("ETag", "Last-Modified")})
     with servers.file_server(tmp_path, kind) as proxy:
-        store = LRUStoreCache(FsspecStore.from_url(proxy.url), None, max_age_s=0.0)
+        store = LRUStoreCache(HTTPStore(proxy.url), None, max_age_s=0.0)
         array = tessarr.open_array(store, mode="r")
         for _ in range(2):
             proxy.reset_counts()
             assert array[0] == 1
-    assert len(proxy.requests) == asked
+    assert len(proxy.requests) == age
 
 
 def test_parts_of_zip_files_are_cached(tmp_path: Path) -> None:
     """A read of another part keeps the cached parts of the same value."""
     put(tmp_path / "a", 1, 1e9)
-    with ZipStore(tmp_path / "a.zip", mode="w") as made:
-        tessarr.copy_store(LocalStore(tmp_path / "a"), made)
+    with ZipStore(tmp_path / "a.zip", mode="w") as writer:
+        tessarr.copy_store(LocalStore(tmp_path / "a"), writer)
     store = LRUStoreCache(ZipStore(tmp_path / "a.zip", mode="r"), None)
     array = tessarr.open_array(store, mode="r")
     parts = []

@@ -16,7 +16,7 @@ from tessarr.store.protocol import OpenedValue
 VALUES = np.random.default_rng(0).integers(0, 60000, (40, 16384)).astype("u2")
 
 
-class Meeting:
+class ConcurrentReads:
     """Store whose ranged reads finish once a number of them are concurrent."""
 
     concurrency = 64
@@ -25,10 +25,10 @@ class Meeting:
         self.below = MemoryStore()
         self.put, self.delete, self.list = self.below.put, self.below.delete, self.below.list
         self.meets: threading.Barrier | None = None
-        self.asked: list[str] = []
+        self.requested_keys: list[str] = []
 
     def get(self, key: str) -> bytes | None:
-        self.asked.append(key)
+        self.requested_keys.append(key)
         self.meet(key)
         return self.below.get(key)
 
@@ -44,12 +44,12 @@ class Meeting:
 class Opened:
     """Value that supports ranged reads."""
 
-    def __init__(self, store: Meeting, key: str, value: bytes) -> None:
+    def __init__(self, store: ConcurrentReads, key: str, value: bytes) -> None:
         self.store, self.key, self.value = store, key, value
         self.size = len(value)
 
     def read(self, offset: int, count: int) -> bytes:
-        self.store.asked.append(self.key)
+        self.store.requested_keys.append(self.key)
         if offset + count < self.size:  # the shard index is at the end of the shard
             self.store.meet(self.key)
         return self.value[offset : offset + count]
@@ -61,10 +61,10 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def create_array(**settings: Any) -> tuple[Meeting, tessarr.Array]:
-    store = Meeting()
-    asked: dict[str, Any] = {"data": VALUES, "compressors": None, **settings}
-    return store, tessarr.create_array(ForeignStore(store), **asked)
+def create_array(**settings: Any) -> tuple[ConcurrentReads, tessarr.Array]:
+    store = ConcurrentReads()
+    arguments: dict[str, Any] = {"data": VALUES, "compressors": None, **settings}
+    return store, tessarr.create_array(ForeignStore(store), **arguments)
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -104,16 +104,16 @@ def test_distant_ranges_are_requested_concurrently() -> None:
 def test_small_gaps_are_coalesced(settings: dict[str, Any], requests: int) -> None:
     """A slow store coalesces larger gaps than a file does."""
     store, array = create_array(**settings)
-    store.asked.clear()
+    store.requested_keys.clear()
     np.testing.assert_array_equal(array[:4, 5], VALUES[:4, 5])
-    assert len(store.asked) == requests  # and the shard index
+    assert len(store.requested_keys) == requests  # and the shard index
 
 
 def test_full_shard_read_is_one_request() -> None:
     """A read of every subchunk needs no separate request for the shard index."""
     store, array = create_array(shards=(40, 16384), chunks=(10, 4096))
-    store.asked.clear()
+    store.requested_keys.clear()
     np.testing.assert_array_equal(array[5:35, 100:-100], VALUES[5:35, 100:-100])
-    assert store.asked == ["c/0/0"]
+    assert store.requested_keys == ["c/0/0"]
     assert array[5, 0] == VALUES[5, 0]
-    assert store.asked == ["c/0/0"] * 3  # a partial read: the shard index and one subchunk
+    assert store.requested_keys == ["c/0/0"] * 3  # a partial read: the shard index and one subchunk

@@ -19,7 +19,7 @@ import tessarr
 from stores.servers import Answer
 from tessarr.codec.base import BytesBytesCodec, deliver, register_codec
 from tessarr.errors import InternalError, StoreError
-from tessarr.stores import FsspecStore, LimitedStore, Limits, LRUStoreCache, RetryingStore
+from tessarr.stores import LimitedStore, Limits, LRUStoreCache, RetryingStore, S3Store
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stores.servers import Proxy
-
-pytest.importorskip("s3fs", reason="needs s3fs")
 
 SIDE, CHUNK, FEW = 34, 4, 24
 FULL = (SIDE // CHUNK) ** 2  # chunks that end before the edge
@@ -43,18 +41,16 @@ def create_array(store: Any, path: str) -> tessarr.Array:
     return array
 
 
-def bucket(proxy: Proxy, folder: str) -> FsspecStore:
+def bucket(proxy: Proxy, folder: str) -> S3Store:
     """Return the store of a folder, with a small limit of concurrent requests."""
-    return FsspecStore.from_url(
-        f"s3://bucket/{folder}", {"endpoint_url": proxy.url}, concurrency=FEW
-    )
+    return S3Store("bucket", folder, endpoint=proxy.url, concurrency=FEW, retries=False)
 
 
 def methods(proxy: Proxy) -> dict[str, int]:
     """Return the number of requests of each method since the last call."""
-    found = Counter(line.split()[0] for line in proxy.requests)
+    result = Counter(line.split()[0] for line in proxy.requests)
     proxy.reset_counts()
-    return dict(found)
+    return dict(result)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="names of threads are in /proc")
@@ -99,7 +95,7 @@ def test_partial_and_fill_chunks_are_stored(s3: Proxy) -> None:
     assert methods(s3) == {
         "GET": columns,
         "PUT": (rows_full + 1) * columns,
-        "DELETE": rows_fill * columns,
+        "POST": rows_fill * columns,  # deletions
     }
     values[:2] = VALUES[:2]
     assert (array[:] == values).all()
@@ -127,11 +123,11 @@ def test_failed_write_stops_later_writes(s3: Proxy, monkeypatch: pytest.MonkeyPa
         with pytest.raises((StoreError, PermissionError)) as raised:
             array[:] = VALUES
         assert s3.active == 0
-    asked = len(s3.requests)
-    assert asked < ALL
-    assert any("a/c/" in note for note in raised.value.__notes__)
+    request_count = len(s3.requests)
+    assert request_count < ALL
+    assert "a/c/" in str(raised.value)
     assert array[0, 0] == 1
-    assert len(s3.requests) == asked + 1
+    assert len(s3.requests) == request_count + 1
 
 
 def test_stored_value_is_cached(s3: Proxy) -> None:
@@ -180,19 +176,6 @@ def test_write_waits_for_held_keys(s3: Proxy) -> None:
     assert (array[:] == VALUES).all()
 
 
-def test_file_system_stores_large_values(s3: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tessarr.store.object.buckets._MAX_STORED_BYTES", CHUNK * CHUNK * 4 - 1)
-    store = bucket(s3, "large")
-    array = tessarr.create_array(
-        store, path="a", shape=VALUES.shape, chunks=CHUNK, dtype="i4", compressors=None
-    )
-    array[0, 0] = 1
-    s3.reset_counts()
-    array[:] = VALUES
-    assert not any(one["User-Agent"].startswith("tessarr/") for one in s3.headers)
-    assert (array[:] == VALUES).all()
-
-
 def test_interrupt_ends_write_after_pending_requests(
     s3: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,11 +192,11 @@ def test_interrupt_ends_write_after_pending_requests(
     with pytest.raises(KeyboardInterrupt):
         array[:] = VALUES
     assert s3.active == 0
-    asked = len(s3.requests)
-    assert asked < ALL
+    request_count = len(s3.requests)
+    assert request_count < ALL
     monkeypatch.setattr(s3, "delay_s", 0)
     array[:] = VALUES
-    assert len(s3.requests) == asked + ALL
+    assert len(s3.requests) == request_count + ALL
     assert (array[:] == VALUES).all()
 
 
@@ -256,11 +239,11 @@ class Forking(BytesBytesCodec):
 
     name = "tests.forking"
     children: ClassVar[list[int]] = []
-    left: ClassVar[int] = -1
+    changes_left: ClassVar[int] = -1
 
     def encode(self, data: Any) -> bytes:
-        Forking.left -= 1
-        if not Forking.left:
+        Forking.changes_left -= 1
+        if not Forking.changes_left:
             child = os.fork()
             if not child:
                 signal.alarm(30)
@@ -286,7 +269,7 @@ def test_write_in_child_of_writing_parent_raises(s3: Proxy) -> None:
             compressors=[Forking()],
         )
         array[0, 0] = 1
-        Forking.left = 30
+        Forking.changes_left = 30
         try:
             array[:] = VALUES
         except InternalError:

@@ -59,8 +59,8 @@ class Compares:
         return [key for key in self.data if key.startswith(prefix)]
 
     def replace_version(self, key: str, data: bytes | None, version: bytes | None) -> bytes | bool:
-        found = self.open_value(key)
-        if (found and found.version) != version:
+        result = self.open_value(key)
+        if (result and result.version) != version:
             return False
         if data is None:
             self.delete(key)

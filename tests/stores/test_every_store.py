@@ -27,7 +27,8 @@ from sampling import examples
 from stores.kinds import KINDS, SHARED
 from tessarr.errors import ArgumentError, DataError
 from tessarr.store import MemoryStore, Store
-from tessarr.stores import DirectoryStore, PrefixStore, TempStore, ZipStore
+from tessarr.stores import AzureStore, DirectoryStore, PrefixStore, TempStore, ZipStore
+from tessarr.tensorstore.kvstore.values import read_versioned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,16 +77,16 @@ def test_limits_bound_concurrent_requests(store: Store) -> None:
 def test_update_stores_result_of_function(store: Store) -> None:
     seen: list[bytes | None] = []
 
-    def make(made: bytes | None) -> Any:
+    def make(new_value: bytes | None) -> Any:
         def noted(old: bytes | None) -> bytes | None:
             seen.append(old)
-            return made
+            return new_value
 
         return noted
 
-    for made in (b"one", b"other", None, None):
-        store.change("a/b", make(made))
-        assert store.get("a/b") == made
+    for new_value in (b"one", b"other", None, None):
+        store.change("a/b", make(new_value))
+        assert store.get("a/b") == new_value
     assert seen == [None, b"one", b"other", None]
 
 
@@ -230,22 +231,22 @@ def test_open_value_has_version(store: Store) -> None:
 
 def test_kvstore_read_has_generation(store: Store) -> None:
     """Generations identify values and serve as preconditions, even in stores without versions."""
-    assert store.read_versioned("a").state == "missing"
-    assert not store.write_versioned("a", b"v", b"\0no version").generation
-    absent = store.read_versioned("a").stamp.generation
-    first = store.write_versioned("a", b"value", absent)
-    assert not store.write_versioned("a", b"other", absent).generation
-    found = store.read_versioned("a", byte_range=(-2, None))
-    assert (found.state, found.value) == ("value", b"ue")
-    known = store.read_versioned("a").stamp.generation
-    assert store.read_versioned("a", known).state == "unspecified"
+    assert read_versioned(store, "a").state == "missing"
+    assert not store.write_versioned("a", b"v", b"\0no version")[0]
+    absent = read_versioned(store, "a").stamp.generation
+    first, _ = store.write_versioned("a", b"value", absent)
+    assert not store.write_versioned("a", b"other", absent)[0]
+    result = read_versioned(store, "a", byte_range=(-2, None))
+    assert (result.state, result.value) == ("value", b"ue")
+    known = read_versioned(store, "a").stamp.generation
+    assert read_versioned(store, "a", known).state == "unspecified"
     if isinstance(store, MemoryStore):
-        assert first.generation == known == found.stamp.generation
-    second = store.write_versioned("a", b"other", known)
-    assert second.generation not in {b"", known}
-    assert store.read_versioned("a", known).value == b"other"
-    assert not store.write_versioned("a", None, known).generation
-    assert store.write_versioned("a", None).generation == absent
+        assert first == known == result.stamp.generation
+    second, _ = store.write_versioned("a", b"other", known)
+    assert second not in {b"", known}
+    assert read_versioned(store, "a", known).value == b"other"
+    assert not store.write_versioned("a", None, known)[0]
+    assert store.write_versioned("a", None)[0] == absent
     assert store.get("a") is None
 
 
@@ -314,6 +315,8 @@ def test_prefix_without_slash_raises(store: Store) -> None:
 )
 def test_unusual_valid_keys_round_trip(store: Store, key: str) -> None:
     """Keys with unusual characters round-trip."""
+    if isinstance(store, AzureStore) and "\\" in key:
+        pytest.skip("Azure makes slashes of backslashes")
     store.put(f"g/{key}/v", b"v")
     assert store.get(f"g/{key}/v") == b"v"
     assert store.list() == [f"g/{key}/v"]
@@ -436,15 +439,15 @@ def test_array_round_trips_in_every_store(store: Store) -> None:
     old = PrefixStore(store, "old")
     tessarr.create_array(old, path="x", data=data, chunks=(20, 20), zarr_format=2)
     assert [name for name, _ in tessarr.open_group(store, path="deep").members()] == ["g"]
-    for place, path in ((store, "deep/g/plain"), (store, "deep/g/sharded"), (old, "x")):
-        array = tessarr.open_array(place, path=path, mode="r+")
+    for location, path in ((store, "deep/g/plain"), (store, "deep/g/sharded"), (old, "x")):
+        array = tessarr.open_array(location, path=path, mode="r+")
         np.testing.assert_array_equal(array[:], data)
         np.testing.assert_array_equal(array[13, 3::7], data[13, 3::7])
         array[11:13, ::9] = -1
         array.append(data[:3])
         expected = np.concatenate([data, data[:3]])
         expected[11:13, ::9] = -1
-        np.testing.assert_array_equal(tessarr.open_array(place, path=path)[:], expected)
+        np.testing.assert_array_equal(tessarr.open_array(location, path=path)[:], expected)
     del group["plain"]
     assert list(tessarr.open_group(store, path="deep/g")) == ["sharded"]
 
@@ -483,7 +486,7 @@ def increment(store: Store, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SHARED)
-def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) -> None:
+def test_concurrent_compare_and_set_loses_nothing(kind: str, tmp_path: Path) -> None:
     """Three processes update one value: this one and two that unpickle the store."""
     store = KINDS[kind](tmp_path)
     context = multiprocessing.get_context("spawn")
@@ -504,7 +507,7 @@ def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) 
 def test_forked_child_uses_store(store: Store) -> None:
     """The child reads the parent's value, and writes, reads and lists values."""
     if isinstance(store, ZipStore):
-        pytest.skip("a child may not write to the file of its parent: see test_zip.py")
+        pytest.skip("a child may not write to the file of its parent: see test_zip_writes.py")
     store.put("a", b"parent" * 100)
     child = os.fork()
     if child == 0:

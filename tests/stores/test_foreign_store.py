@@ -12,6 +12,7 @@ import pytest
 from tessarr import LRUStoreCache
 from tessarr.errors import DataError, ReadOnlyError
 from tessarr.store import ForeignStore
+from tessarr.tensorstore.kvstore.values import read_versioned
 
 
 class Rich:
@@ -66,7 +67,9 @@ class Rich:
     def open_value(self, key: str) -> Any:
         self.calls.append("open_value")
         value = self.items[key]
-        return types.SimpleNamespace(size=len(value), read=lambda at, count: value[at : at + count])
+        return types.SimpleNamespace(
+            size=len(value), read=lambda offset, count: value[offset : offset + count]
+        )
 
 
 def test_optional_methods_are_used() -> None:
@@ -130,11 +133,11 @@ def test_immutable_mapping_is_read_only() -> None:
         store.put("k", b"w")
 
 
-@pytest.mark.parametrize("thing", [1, object(), [b"x"], types.SimpleNamespace(get=print)])
-def test_non_store_raises_type_error(thing: object) -> None:
+@pytest.mark.parametrize("value", [1, object(), [b"x"], types.SimpleNamespace(get=print)])
+def test_non_store_raises_type_error(value: object) -> None:
     """The message lists the methods that a store needs."""
     with pytest.raises(TypeError, match="is not a store"):
-        ForeignStore(thing)
+        ForeignStore(value)
 
 
 def test_mutable_mapping_is_store() -> None:
@@ -198,8 +201,8 @@ def test_open_head_saves_request() -> None:
             value = self.items.get(key)
             return value and types.SimpleNamespace(size=len(value), read=self.read_head)
 
-        def read_head(self, at: int, count: int) -> bytes:
-            return b"12345"[at : at + count]
+        def read_head(self, offset: int, count: int) -> bytes:
+            return b"12345"[offset : offset + count]
 
     first = First()
     store = ForeignStore(first)
@@ -220,7 +223,7 @@ class Versioned(Rich):
         value = self.items.get(key)
         if value is None:
             return None
-        read = lambda at, size: value[at : at + size]  # noqa: E731 (of this value)
+        read = lambda offset, size: value[offset : offset + size]  # noqa: E731 (of this value)
         return types.SimpleNamespace(size=len(value), read=read, version=value[:1])
 
     def open_value(self, key: str) -> Any:
@@ -242,15 +245,14 @@ def test_replace_version_is_used() -> None:
     assert store.replace("k", b"1 one", None)
     assert versioned.calls == ["open_head", "replace_version"]
     versioned.calls.clear()
-    known = store.read_versioned("k").stamp.generation
+    known = read_versioned(store, "k").stamp.generation
     versioned.calls.clear()
-    written = store.write_versioned("k", b"2 two", known).generation
+    written, _ = store.write_versioned("k", b"2 two", known)
     assert written not in {b"", known}
     assert versioned.calls == ["replace_version"]  # the store opens nothing
-    assert not store.write_versioned("k", b"3", known).generation
-    assert not store.write_versioned(
-        "k", b"3", store.read_versioned("absent").stamp.generation
-    ).generation
+    assert not store.write_versioned("k", b"3", known)[0]
+    absent = read_versioned(store, "absent").stamp.generation
+    assert not store.write_versioned("k", b"3", absent)[0]
     assert store.get("k") == b"2 two"
     assert not store.is_exclusive
 

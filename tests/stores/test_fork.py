@@ -44,7 +44,7 @@ def in_child(work: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["memory", "foreign", "local", "cache", "sqlite"])
-def test_children_of_a_busy_parent_do_not_hang(kind: str, tmp_path: Path) -> None:
+def test_children_of_busy_parent_do_not_hang(kind: str, tmp_path: Path) -> None:
     """Parent threads put, list and delete while forked children use the same store."""
     kinds: dict[str, Callable[[], Store]] = {
         "memory": MemoryStore,
@@ -185,8 +185,8 @@ def test_forked_children_keep_request_limits(
 
     def check() -> bool:
         with ThreadPoolExecutor(4) as threads:
-            asked = [threads.submit(lambda: store.read("a").result()) for _ in range(4)]
-            return all(one.exception() is not None for one in asked)
+            reads = [threads.submit(lambda: store.read("a").result()) for _ in range(4)]
+            return all(read.exception() is not None for read in reads)
 
     assert in_child(check)
     assert len(proxy.requests) == 4

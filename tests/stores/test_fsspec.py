@@ -24,7 +24,7 @@ from stores.servers import Files, run_server
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.store import LocalStore, open_store
 from tessarr.store.wrappers.instrumented import CountingStore
-from tessarr.stores import FsspecStore, FSStore, LRUStoreCache, PrefixStore, ZipStore
+from tessarr.stores import FsspecStore, FSStore, HTTPStore, LRUStoreCache, PrefixStore, ZipStore
 
 
 class Server(Files):
@@ -94,9 +94,9 @@ def test_read_of_subchunk_reads_part_of_shard(tmp_path: Path, site: tuple[str, l
     np.testing.assert_array_equal(array[:50, :50], data[:50, :50])
     # The document in memory, the shard index and the subchunk.
     assert counting.counts()["read_bytes"] < 30_000
-    asked = len(requests)
+    request_count = len(requests)
     np.testing.assert_array_equal(array[:50, :50], data[:50, :50])
-    assert len(requests) == asked
+    assert len(requests) == request_count
 
 
 class Compressing(Files):
@@ -121,7 +121,7 @@ def test_ranged_reads_request_no_encoding(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(value)
     (tmp_path / "a.gz").write_bytes(gzip.compress(value))
     with run_server(partial(Compressing, directory=str(tmp_path))) as port:
-        store = FsspecStore.from_url(f"http://127.0.0.1:{port}")
+        store = HTTPStore(f"http://127.0.0.1:{port}")
         assert store.get("a") == value
         part = store.open_value("a")
         assert part is not None
@@ -183,7 +183,7 @@ def test_dir_file_system_is_unwrapped(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_asynchronous_file_system(site: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_asynchronous_file_system(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """The store accepts an asynchronous file system and runs it without the caller's event loop."""
     (tmp_path / "k").write_bytes(b"v")
     fs = fsspec.filesystem("http", asynchronous=True)
@@ -258,11 +258,11 @@ def test_listing_ignores_cache(tmp_path: Path) -> None:
             super().__init__(use_listings_cache=True)
 
         def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
-            found = self._ls_from_cache(path)
-            if found is None:
-                found = super().ls(path, detail=True)
-                self.dircache[path] = found
-            return found if detail else [entry["name"] for entry in found]
+            result = self._ls_from_cache(path)
+            if result is None:
+                result = super().ls(path, detail=True)
+                self.dircache[path] = result
+            return result if detail else [entry["name"] for entry in result]
 
         def invalidate_cache(self, path: str | None = None) -> None:
             self.dircache.clear()
@@ -297,7 +297,7 @@ def test_forked_child_opens_own_connections(site: tuple[str, list[str]], tmp_pat
 
 
 @pytest.mark.slow
-def test_a_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """A chain of an fsspec cache and a server accepts options for each part."""
     tessarr.create_array(tmp_path / "a", data=[1, 2, 3])
     options = {"simplecache": {"cache_storage": str(tmp_path / "cache")}}
@@ -316,8 +316,8 @@ def test_zip_file_on_web_server_is_read(site: tuple[str, list[str]], tmp_path: P
             group.create_array("a", data=[1, 2, 3])
         read = tessarr.open_group(f"{site[0]}/{name}")
         assert read.read_only
-        for one in (read, pickle.loads(pickle.dumps(read))):
-            assert np.asarray(one["a"]).tolist() == [1, 2, 3]
+        for zip_store in (read, pickle.loads(pickle.dumps(read))):
+            assert np.asarray(zip_store["a"]).tolist() == [1, 2, 3]
 
 
 def test_deletion_removes_documents_before_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

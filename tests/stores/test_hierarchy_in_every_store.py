@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_hierarchy_is_created_moved_and_deleted(store: Store, zarr_format: Literal[2, 3]) -> None:
     nodes: dict[str, Any] = {"a/b": {"shape": 5, "chunks": 2, "dtype": "i2"}, "c": None}
-    made: dict[str, Any] = dict(tessarr.create_hierarchy(store, nodes, zarr_format=zarr_format))
-    made["a/b"][:] = np.arange(5)
+    created: dict[str, Any] = dict(tessarr.create_hierarchy(store, nodes, zarr_format=zarr_format))
+    created["a/b"][:] = np.arange(5)
     root: Any = tessarr.open_group(store)
     root["d"] = root["a/b"]
     root.move("a", "c/moved")

@@ -175,11 +175,11 @@ class Failing:
     def __init__(self, make: Callable[[], BaseException], times: int) -> None:
         self.items: dict[str, bytes] = {}
         self.make, self.times = make, times
-        self.asked: Counter[str] = Counter()
+        self.attempts: Counter[str] = Counter()
 
-    def _fail(self, what: str) -> None:
-        self.asked[what] += 1
-        if self.asked[what] <= self.times:
+    def _fail(self, operation: str) -> None:
+        self.attempts[operation] += 1
+        if self.attempts[operation] <= self.times:
             raise self.make()
 
     def get(self, key: str) -> bytes | None:
@@ -267,7 +267,7 @@ def test_final_error_is_raised_at_once(make: Callable[[], BaseException]) -> Non
     failing = Failing(make, 1)
     with pytest.raises(type(make())):
         retried(failing).get("k")
-    assert failing.asked["get"] == 1
+    assert failing.attempts["get"] == 1
     assert not is_transient(make())
 
 
@@ -328,7 +328,7 @@ def test_applied_replace_is_no_conflict(data: bytes | None) -> None:
     assert not store.replace("k", b"3", b"1")
 
 
-class Troubled(Lossy):
+class UnstableStore(Lossy):
     """Store that raises the errors `change` and `reads`; a failed write changes the value."""
 
     def __init__(self, change: Exception, *reads: Exception | None) -> None:
@@ -412,14 +412,14 @@ def test_only_idempotent_changes_are_repeated(lost: Exception) -> None:
 @pytest.mark.parametrize("status", [408, 429, 503])
 def test_busy_status_applies_no_change(status: int) -> None:
     """With a busy status, an equal current value comes from another writer; no read is needed."""
-    store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
+    store = RetryingStore(ForeignStore(UnstableStore(StatusError(status))), first_delay_s=1e-4)
     assert not store.replace("k", b"2", b"1")
     assert store.get("k") == b"2"
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
 def test_gateway_status_is_ambiguous(status: int) -> None:
-    store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
+    store = RetryingStore(ForeignStore(UnstableStore(StatusError(status))), first_delay_s=1e-4)
     with pytest.raises(StoreError, match="the response to a change was lost"):
         store.replace("k", b"2", b"1")
 
@@ -427,7 +427,7 @@ def test_gateway_status_is_ambiguous(status: int) -> None:
 @pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
 def test_busy_status_after_lost_response_is_ambiguous(lost: Exception) -> None:
     """A busy status does not resolve the earlier lost response."""
-    troubled = Troubled(lost, None, StatusError(503))
+    troubled = UnstableStore(lost, None, StatusError(503))
     store = RetryingStore(ForeignStore(troubled), first_delay_s=1e-4)
     with pytest.raises(StoreError, match="the response to a change was lost"):
         store.replace("k", b"2", b"1")
@@ -449,15 +449,15 @@ def test_applied_commit_is_no_conflict(data: bytes | None, often: int) -> None:
     assert lossy.get("k") == data
 
 
-class Looks(Lossy):
+class LookupFailures(Lossy):
     """Store whose reads and writes fail in a given order, each after a write of another client."""
 
     def __init__(self, *failures: tuple[str, Exception]) -> None:
         super().__init__(key=b"1")
         self.failures = list(failures)
 
-    def _fail(self, at: str) -> None:
-        if self.failures and self.failures[0][0] == at:
+    def _fail(self, step: str) -> None:
+        if self.failures and self.failures[0][0] == step:
             self["key"] = b"theirs"
             raise self.failures.pop(0)[1]
 
@@ -475,30 +475,30 @@ def test_lost_read_is_no_ambiguous_write(order: int) -> None:
     """A refused connection and a busy file are no lost responses."""
     busy = OSError(errno.EBUSY, "in use")
     failures = [("replace", busy), ("get", ConnectionResetError())][::order]
-    store = RetryingStore(ForeignStore(Looks(*failures)), first_delay_s=1e-4)
+    store = RetryingStore(ForeignStore(LookupFailures(*failures)), first_delay_s=1e-4)
     assert not store.replace("key", b"2", b"1")
     store = RetryingStore(
-        ForeignStore(Looks(("replace", ConnectionRefusedError()))), first_delay_s=1e-4
+        ForeignStore(LookupFailures(("replace", ConnectionRefusedError()))), first_delay_s=1e-4
     )
     assert not store.replace("key", b"2", b"1")
     store = RetryingStore(
-        ForeignStore(Looks(("replace", ConnectionResetError()))), first_delay_s=1e-4
+        ForeignStore(LookupFailures(("replace", ConnectionResetError()))), first_delay_s=1e-4
     )
     with pytest.raises(StoreError, match="the response to a change was lost"):
         store.replace("key", b"2", b"1")
 
 
 def test_unreachable_server_applied_no_change() -> None:
-    found = pytest.importorskip("botocore.exceptions", reason="needs s3fs")
-    for kind in (found.EndpointConnectionError, found.ConnectTimeoutError):
+    exceptions = pytest.importorskip("botocore.exceptions", reason="needs s3fs")
+    for kind in (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError):
         assert is_unapplied(kind(endpoint_url="http://127.0.0.1")) is None
-    assert is_unapplied(found.ReadTimeoutError(endpoint_url="http://127.0.0.1")) is False
+    assert is_unapplied(exceptions.ReadTimeoutError(endpoint_url="http://127.0.0.1")) is False
 
 
 @pytest.mark.parametrize("times", [2, 3])
 def test_interrupt_after_lost_response_is_raised(times: int) -> None:
     """The interrupt propagates, also from the read that looks for other writers."""
-    lossy = Looks(("replace", ConnectionResetError()))
+    lossy = LookupFailures(("replace", ConnectionResetError()))
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
     called = 0
 
@@ -518,10 +518,10 @@ def test_retries_end_after_max_retries() -> None:
     failing = Failing(TimeoutError, 100)
     with pytest.raises(TimeoutError):
         retried(failing, most=3).put("k", b"1")
-    assert failing.asked["put"] == 4
+    assert failing.attempts["put"] == 4
     with pytest.raises(TimeoutError):
         retried(failing, most=0).get("k")
-    assert failing.asked["get"] == 1
+    assert failing.attempts["get"] == 1
 
 
 def test_work_under_held_key_runs_once() -> None:

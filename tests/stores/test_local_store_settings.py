@@ -165,8 +165,8 @@ def test_direct_read_uses_whole_blocks(tmp_path: Path) -> None:
 def _flags_of(path: Path) -> int:
     for link in Path("/proc/self/fd").iterdir():
         if link.is_symlink() and str(link.readlink()) == str(path):
-            found = Path(f"/proc/self/fdinfo/{link.name}").read_text()
-            return int(found.split("flags:")[1].split()[0], 8)
+            text = Path(f"/proc/self/fdinfo/{link.name}").read_text()
+            return int(text.split("flags:")[1].split()[0], 8)
     return 0
 
 

@@ -142,7 +142,7 @@ def interrupt_soon() -> threading.Timer:
 
 
 @pytest.mark.slow
-def test_waiting_for_a_lock_can_be_interrupted(tmp_path: Path) -> None:
+def test_waiting_for_lock_can_be_interrupted(tmp_path: Path) -> None:
     """Ctrl-C ends the wait, and the value stays unchanged."""
     store = LocalStore(tmp_path)
     store.put("k", b"old")
@@ -156,7 +156,7 @@ def test_waiting_for_a_lock_can_be_interrupted(tmp_path: Path) -> None:
     assert store.get("k") == b"old"
 
 
-def test_waiting_for_a_key_can_be_interrupted() -> None:
+def test_waiting_for_key_can_be_interrupted() -> None:
     """Ctrl-C also ends the wait for another thread that holds the key."""
     entered, leave = threading.Event(), threading.Event()
 
@@ -179,7 +179,7 @@ def test_waiting_for_a_key_can_be_interrupted() -> None:
     assert store.get("k") == b"first"
 
 
-def test_a_folder_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
+def test_write_to_read_only_folder_raises_store_error(tmp_path: Path) -> None:
     """The error names the path and has the errno of the system."""
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreError, match="file") as caught:

@@ -45,7 +45,7 @@ def test_replaced_file_keeps_its_permissions(
     assert {mode_of(path) for path in files} == {mode}
 
 
-def test_new_file_has_permissions_of_the_process(tmp_path: Path) -> None:
+def test_new_file_has_permissions_of_process(tmp_path: Path) -> None:
     """A new file has the default mode of the process."""
     store = stores.LocalStore(tmp_path)
     before = os.umask(0o027)
@@ -57,7 +57,7 @@ def test_new_file_has_permissions_of_the_process(tmp_path: Path) -> None:
     assert mode_of(tmp_path / "a") == 0o640
 
 
-def test_replaced_file_keeps_permissions_with_each_way_to_lock(tmp_path: Path) -> None:
+def test_replaced_file_keeps_permissions_with_each_lock_kind(tmp_path: Path) -> None:
     """The setting ``locking`` does not affect the mode."""
     for locking in ("os", "lockfile", "none", "non_atomic"):
         store = stores.LocalStore(tmp_path, locking=locking)
@@ -118,7 +118,7 @@ def test_replaced_store_keeps_its_permissions(tmp_path: Path) -> None:
     assert modes_below(root) == ({0o700}, {0o600})
 
 
-def test_replacement_of_private_array_is_private_while_it_is_built(tmp_path: Path) -> None:
+def test_staged_replacement_of_private_array_is_private(tmp_path: Path) -> None:
     """Other users cannot enter the folder in which the new array is built."""
     group = tessarr.create_group(tmp_path)
     group.create_array("a", data=np.arange(6), chunks=3)
@@ -164,14 +164,14 @@ def unprivileged() -> Iterator[None]:
 
 def is_open_to_all(folder: Path) -> bool:
     """Return whether every user may look up names in a folder and in its parents."""
-    return all(one.stat().st_mode & stat.S_IXOTH for one in (folder, *folder.parents))
+    return all(folder_.stat().st_mode & stat.S_IXOTH for folder_ in (folder, *folder.parents))
 
 
 @pytest.fixture
 def hierarchy() -> Iterator[Path]:
     """Return a folder for a group that every user may read."""
-    candidates = [Path(one) for one in (tempfile.gettempdir(), "/tmp", "/dev/shm", "/var/tmp")]
-    parent = next((one for one in candidates if one.is_dir() and is_open_to_all(one)), None)
+    candidates = [Path(base) for base in (tempfile.gettempdir(), "/tmp", "/dev/shm", "/var/tmp")]
+    parent = next((base for base in candidates if base.is_dir() and is_open_to_all(base)), None)
     if parent is None and os.geteuid() == 0:
         pytest.skip("an unprivileged user can reach no folder for temporary files")
     folder = Path(tempfile.mkdtemp(prefix="tessarr-test-", dir=parent))
@@ -184,9 +184,7 @@ def hierarchy() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_folder_that_may_not_be_read_hides_no_other_member(
-    hierarchy: Path, zarr_format: ZarrFormat
-) -> None:
+def test_unreadable_folder_hides_no_other_member(hierarchy: Path, zarr_format: ZarrFormat) -> None:
     """The member is `Unreadable`; listings, trees and consolidated metadata hold the others."""
     group = tessarr.create_group(hierarchy, zarr_format=zarr_format)
     for name in ("a", "g/deep", "shut", "z"):
@@ -199,21 +197,21 @@ def test_folder_that_may_not_be_read_hides_no_other_member(
         group = tessarr.open_group(hierarchy, mode="r")
         assert list(group) == ["a", "g", "hidden", "shut", "z"]
         with pytest.warns(TessarrWarning, match="members of group 'hidden' are left out"):
-            found = dict(group.members(None))
+            members = dict(group.members(None))
         tree = str(group.tree(level=1))
-    assert sorted(found) == ["a", "g", "g/deep", "hidden", "shut", "z"]
-    shut = found["shut"]
+    assert sorted(members) == ["a", "g", "g/deep", "hidden", "shut", "z"]
+    shut = members["shut"]
     assert isinstance(shut, tessarr.Unreadable)
     with pytest.raises(AccessError, match="denied"):
         shut[:]
-    array = found["z"]
+    array = members["z"]
     assert isinstance(array, tessarr.Array)
     assert array[:].tolist() == [0, 1, 2]
     assert "shut" in tree
     assert "denied" in tree
 
 
-def test_consolidated_metadata_leave_out_folder_that_may_not_be_read(hierarchy: Path) -> None:
+def test_consolidate_skips_unreadable_folder(hierarchy: Path) -> None:
     """A warning names the node without a copy."""
     group = tessarr.create_group(hierarchy)
     for name in ("a", "shut", "z"):
@@ -225,11 +223,11 @@ def test_consolidated_metadata_leave_out_folder_that_may_not_be_read(hierarchy: 
     (hierarchy / "shut").chmod(0o000)
     with unprivileged(), pytest.warns(TessarrWarning, match="'shut' has no copy"):
         tessarr.consolidate_metadata(hierarchy)
-    found = tessarr.open_group(hierarchy, use_consolidated=True)
-    assert list(found) == ["a", "z"]
+    result = tessarr.open_group(hierarchy, use_consolidated=True)
+    assert list(result) == ["a", "z"]
 
 
-def test_group_that_may_not_be_listed_is_access_error(hierarchy: Path) -> None:
+def test_listing_without_permission_raises_access_error(hierarchy: Path) -> None:
     """Without list permission, a group cannot list its members."""
     tessarr.create_group(hierarchy)["a"] = np.arange(3)
     hierarchy.chmod(0o311)
@@ -242,7 +240,7 @@ def test_group_that_may_not_be_listed_is_access_error(hierarchy: Path) -> None:
     hierarchy.chmod(0o755)
 
 
-def test_read_of_missing_chunk_in_folder_that_may_not_be_listed_is_fill(hierarchy: Path) -> None:
+def test_missing_chunk_in_unlistable_folder_reads_as_fill(hierarchy: Path) -> None:
     """The search for chunks under other keys needs no permission."""
     array = tessarr.create_array(hierarchy / "a", shape=4, chunks=2, dtype="i1", fill_value=3)
     (hierarchy / "a").chmod(0o311)

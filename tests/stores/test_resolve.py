@@ -31,13 +31,13 @@ def test_open_store_creates_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_mode_r_makes_the_store_read_only(tmp_path: Path) -> None:
+def test_mode_r_makes_store_read_only(tmp_path: Path) -> None:
     """The mode applies only to stores that the call creates."""
     assert open_store(tmp_path, "r")[0].read_only
     assert open_store(tmp_path.as_uri(), "r")[0].read_only
     assert not open_store(tmp_path, "r+")[0].read_only
-    given = MemoryStore()
-    assert open_store(given, "r")[0] is given
+    memory = MemoryStore()
+    assert open_store(memory, "r")[0] is memory
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_unknown_schemes_are_named(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "module", "packages"),
     [
-        ("s3://bucket/a", "s3fs", "fsspec s3fs"),
+        ("simplecache::s3://bucket/a", "s3fs", "fsspec s3fs"),
         ("simplecache::gs://bucket/a", "gcsfs", "fsspec gcsfs"),
-        ("s3://bucket/a", "fsspec.core", "fsspec s3fs"),
+        ("simplecache::s3://bucket/a", "fsspec.core", "fsspec s3fs"),
         ("ftp://host/a", "fsspec.core", "fsspec"),
     ],
 )
@@ -132,9 +132,9 @@ def test_open_store_recognizes_files(tmp_path: Path) -> None:
         assert open_store(tmp_path / name) == (SQLiteStore(tmp_path / name), "")
     assert open_store(tmp_path / "x.db") == (LocalStore(tmp_path / "x.db"), "")
     assert open_store((tmp_path / "x.sqlite").as_uri()) == (SQLiteStore(tmp_path / "x.sqlite"), "")
-    with SQLiteStore(tmp_path / "x.db") as made:
-        made.put("k", b"v")
-    assert open_store(tmp_path / "x.db") == (made, "")
+    with SQLiteStore(tmp_path / "x.db") as store_:
+        store_.put("k", b"v")
+    assert open_store(tmp_path / "x.db") == (store_, "")
     (tmp_path / "folder.sqlite").mkdir()
     assert isinstance(open_store(tmp_path / "folder.sqlite")[0], LocalStore)
     (tmp_path / "text.sqlite").write_bytes(b"something else")
@@ -154,10 +154,10 @@ def test_zip_files_by_url(tmp_path: Path) -> None:
         (f"zip://packed/g::{file}", "packed/g"),
         (f"zip://packed/g/::{file.as_uri()}", "packed/g"),
     ]:
-        found, path = open_store(url, "r")
-        assert isinstance(found, ZipStore)
-        assert (path, found.path, found.read_only) == (inside, str(file), True)
-        found.close()
+        opened, path = open_store(url, "r")
+        assert isinstance(opened, ZipStore)
+        assert (path, opened.path, opened.read_only) == (inside, str(file), True)
+        opened.close()
     file.rename(tmp_path / "plain.zip")
     far, path = open_store(f"zip://packed::simplecache::file://{tmp_path}/plain.zip")
     assert isinstance(far, FsspecStore)

@@ -96,7 +96,7 @@ def test_sqlite_exit_leaves_one_file(tmp_path: Path) -> None:
     assert tessarr.open_array(SQLiteStore(tmp_path / "x.db"))[:].tolist() == [1, 2, 3]
 
 
-def test_sqlite_table_is_that_of_zarr_python_2(tmp_path: Path) -> None:
+def test_sqlite_table_matches_zarr_python_2(tmp_path: Path) -> None:
     """The store reads files of its SQLiteStore, with text values, and writes the same table."""
     path = tmp_path / "old.sqldb"
     with sqlite3.connect(path) as old:
@@ -115,7 +115,7 @@ def test_sqlite_table_is_that_of_zarr_python_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_compare_and_set_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_compare_and_set_loses_nothing(tmp_path: Path) -> None:
     """The final value includes each successful replacement of each process, in a new file."""
     path = tmp_path / "x.db"
     run_programs([start_program(INCREMENT, path, 50) for _ in range(3)])
@@ -123,7 +123,7 @@ def test_processes_that_compare_and_set_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_write_parts_of_one_chunk_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_partial_chunk_writes_lose_nothing(tmp_path: Path) -> None:
     """Updates of one chunk are merged."""
     path = tmp_path / "x.db"
     tessarr.create_array(SQLiteStore(path), shape=(40,), chunks=(40,), dtype="i4")
@@ -138,7 +138,7 @@ def append(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_append_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_appends_lose_nothing(tmp_path: Path) -> None:
     """A held key excludes other processes, through wrappers, too; the lock leaves no file."""
     path = tmp_path / "x.db"
     store = SQLiteStore(path)
@@ -183,7 +183,7 @@ SQLiteStore(sys.argv[1]).hold("k", wait)
 
 
 @pytest.mark.slow
-def test_a_killed_writer_leaves_whole_values(tmp_path: Path) -> None:
+def test_killed_writer_leaves_whole_values(tmp_path: Path) -> None:
     """After SIGKILL, every value is an old or a new one, and writes succeed."""
     path = tmp_path / "x.db"
     for round_ in range(4):
@@ -211,7 +211,7 @@ def test_sqlite_open_value_is_snapshot(tmp_path: Path) -> None:
         assert value is not None
         with ThreadPoolExecutor(4) as pool:
             parts = pool.map(
-                lambda at, value=value: value.read(at, 4), range(0, size - 4, size // 5)
+                lambda offset, value=value: value.read(offset, 4), range(0, size - 4, size // 5)
             )
             assert set(parts) == {b"aaaa"}
         assert store.get("k") == b"b" * size
@@ -230,7 +230,7 @@ def test_sqlite_value_of_closed_store_raises(tmp_path: Path) -> None:
     assert store.get("k") == bytes(1_000_000)
 
 
-def test_subchunks_are_read_from_a_shard_by_parts(tmp_path: Path) -> None:
+def test_subchunks_are_read_from_shard_by_parts(tmp_path: Path) -> None:
     """A read of parts through an incremental blob equals a read of the whole shard."""
     data = np.random.default_rng(0).random((200, 200))
     a = tessarr.create_array(
@@ -260,7 +260,7 @@ def test_read_only(tmp_path: Path) -> None:
     assert SQLiteStore(tmp_path / "absent", read_only=True).get("k") is None
 
 
-def test_a_folder_that_cannot_be_written_to(
+def test_sqlite_on_read_only_medium_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A closed database on a read-only medium is read without companion files."""
@@ -283,7 +283,7 @@ def test_sqlite_of_other_file_raises(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is not an SQLite database"):
         SQLiteStore(path).put("k", b"v")
     assert path.read_bytes().startswith(b"not a database")
-    with pytest.raises(NotFoundError, match="but no SQLite database"):
+    with pytest.raises(NotFoundError, match="but not an SQLite database"):
         tessarr.open(path, "r")
     good = tmp_path / "good.db"
     with SQLiteStore(good) as store:
@@ -296,7 +296,7 @@ def test_sqlite_of_other_file_raises(tmp_path: Path) -> None:
         SQLiteStore(good).get("7")
 
 
-def test_chunks_of_format_2_may_be_named_with_slashes(tmp_path: Path) -> None:
+def test_sqlite_dimension_separator_is_slash(tmp_path: Path) -> None:
     """The option of zarr-python 2 survives pickling."""
     store = SQLiteStore(tmp_path / "a.sqlite", dimension_separator="/")
     tessarr.create_array(store, data=[[1, 2]], chunks=1, zarr_format=2)
@@ -350,7 +350,7 @@ def test_sqlite_too_large_value_raises(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("path", ["", ":memory:"])
-def test_a_database_in_memory_is_refused(path: str) -> None:
+def test_database_in_memory_is_refused(path: str) -> None:
     """Each connection opens a separate database in memory."""
     with pytest.raises(ArgumentError, match="needs a file"):
         SQLiteStore(path)

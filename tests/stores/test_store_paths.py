@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["x.zarr", "x.zip", "x.sqlite"])
 @pytest.mark.parametrize("kind", [str, Path])
-def test_tilde_in_path_is_the_home_folder(home: Path, name: str, kind: Any) -> None:
+def test_tilde_in_path_is_home_folder(home: Path, name: str, kind: Any) -> None:
     """Folders and file stores expand the tilde; the working folder remains empty."""
     tessarr.save(kind(f"~/{name}"), [1, 2, 3])
     assert (home / name).exists()
@@ -36,7 +36,7 @@ def test_tilde_in_path_is_the_home_folder(home: Path, name: str, kind: Any) -> N
     assert list(Path().iterdir()) == []
 
 
-def test_tilde_in_path_of_store_is_the_home_folder(home: Path) -> None:
+def test_tilde_in_path_of_store_is_home_folder(home: Path) -> None:
     """Store constructors expand the tilde in every path argument."""
     assert stores.LocalStore("~/a").path == str(home / "a")
     assert stores.DirectoryStore("~").path == str(home)
@@ -50,7 +50,7 @@ def test_tilde_in_path_of_store_is_the_home_folder(home: Path) -> None:
     assert opened.path == str(home / "b.zip")
 
 
-def test_folder_called_tilde_is_opened_by_a_relative_path(home: Path) -> None:
+def test_folder_called_tilde_is_opened_by_relative_path(home: Path) -> None:
     """``./~`` is no home folder, nor is a tilde elsewhere in a path."""
     tessarr.save("./~", [1])
     tessarr.save("a~", [2])
@@ -58,7 +58,7 @@ def test_folder_called_tilde_is_opened_by_a_relative_path(home: Path) -> None:
     assert list(home.iterdir()) == []
 
 
-def test_tilde_in_arguments_of_the_command_is_the_home_folder(
+def test_tilde_in_arguments_of_command_is_home_folder(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A shell does not expand ``--log=~/x``, nor a quoted tilde."""
@@ -77,19 +77,19 @@ URLS = ["reference::refs.json", "zip::/x.zip", "simplecache::/x", "ZIP::x.zip", 
 PATHS = ["a::b", "./zip::x.zip", "C::/x", "x.zarr", "a:b", "::x", "/data/zip::x"]
 
 
-def test_chained_url_is_recognised_by_the_file_system_over_another() -> None:
+def test_chained_url_is_recognised_by_file_system_over_another() -> None:
     """A chain that ends in a path is a URL if fsspec has a file system of that name."""
     assert [text for text in URLS + PATHS if is_url(text)] == URLS
 
 
-def test_path_with_two_colons_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_with_two_colons_is_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A prefix that names no file system is part of a folder name."""
     monkeypatch.chdir(tmp_path)
     tessarr.save("a::b", [1])
     assert (tmp_path / "a::b" / "zarr.json").exists()
 
 
-def test_chain_that_ends_in_a_path_is_opened(
+def test_fsspec_chain_to_local_file_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """References, Zip files and caches over local files are opened, and create no file."""

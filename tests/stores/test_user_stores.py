@@ -89,15 +89,15 @@ def test_chunk_store_holds_chunks() -> None:
 
 def test_split_store_is_pickled_and_compared(tmp_path: Path) -> None:
     """Equality and pickles include both stores."""
-    here, there = LocalStore(tmp_path / "here"), LocalStore(tmp_path / "there")
-    both = split_store(here, there)
-    assert pickle.loads(pickle.dumps(both)) == both == split_store(here, there)
-    assert hash(both) == hash(split_store(here, there))
-    assert both != split_store(there, here)
-    assert both != here
+    metadata_store, chunk_store = LocalStore(tmp_path / "here"), LocalStore(tmp_path / "there")
+    both = split_store(metadata_store, chunk_store)
+    assert pickle.loads(pickle.dumps(both)) == both == split_store(metadata_store, chunk_store)
+    assert hash(both) == hash(split_store(metadata_store, chunk_store))
+    assert both != split_store(chunk_store, metadata_store)
+    assert both != metadata_store
     again = pickle.loads(pickle.dumps(both))
-    assert (get_user_store(again), get_user_chunk_store(again)) == (here, there)
-    assert repr(both) == f"SplitStore({here!r}, {there!r})"
+    assert (get_user_store(again), get_user_chunk_store(again)) == (metadata_store, chunk_store)
+    assert repr(both) == f"SplitStore({metadata_store!r}, {chunk_store!r})"
 
 
 def test_read_only_part_makes_split_store_read_only(tmp_path: Path) -> None:

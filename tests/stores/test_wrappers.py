@@ -180,7 +180,7 @@ def test_error_of_one_request_ends_read() -> None:
     assert array[:10].tolist() == list(range(10))
 
 
-def test_messages_of_a_logging_store(caplog: pytest.LogCaptureFixture) -> None:
+def test_messages_of_logging_store(caplog: pytest.LogCaptureFixture) -> None:
     """Each call logs one message; failures log one level higher."""
     store = LoggingStore({"k": b"123"}, log_level="INFO")
     with caplog.at_level("INFO", "tessarr.store"):
@@ -288,7 +288,7 @@ def test_cache_respects_max_size() -> None:
             LRUStoreCache({}, wrong)  # type: ignore[arg-type]
 
 
-def test_threads_through_a_small_cache_read_what_was_written_last() -> None:
+def test_threads_with_small_cache_read_last_write() -> None:
     """Each thread reads its last write, whatever the cache evicts."""
     cache, _, _ = cached(3000)
 

@@ -67,8 +67,8 @@ def test_pickle_contains_values() -> None:
     again = pickle.loads(pickle.dumps(store))
     assert (again.root, again.dimension_separator) == (store.root, "/")
     assert tessarr.open_array(again)[:].tolist() == [[1, 2]]
-    kept = KVStore({"a": b"1"})
-    assert dict(pickle.loads(pickle.dumps(kept))) == {"a": b"1"}
+    original = KVStore({"a": b"1"})
+    assert dict(pickle.loads(pickle.dumps(original))) == {"a": b"1"}
 
 
 def test_names_are_public() -> None:

@@ -24,7 +24,7 @@ from tessarr.stores import ZipStore
 
 
 @pytest.mark.slow
-def test_a_killed_writer(tmp_path: Path) -> None:
+def test_zip_of_killed_writer_is_repaired(tmp_path: Path) -> None:
     """Repair recovers the values after the last complete directory."""
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as store:
@@ -73,11 +73,11 @@ WHOLE = write_zip({"a/b": bytes(range(256)) * 2, "c": b"22"}, method=zipfile.ZIP
 
 
 @given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), max_size=3))
-def test_damaged_anywhere(changes: list[tuple[int, int]]) -> None:
+def test_zip_damage_raises_data_error(changes: list[tuple[int, int]]) -> None:
     """A changed byte raises an error for the file or for a value, or changes no value."""
     data = bytearray(WHOLE)
-    for at, value in changes:
-        data[at] = value
+    for offset, value in changes:
+        data[offset] = value
     try:
         store = open_zip(bytes(data))
         for key in store:
@@ -87,11 +87,11 @@ def test_damaged_anywhere(changes: list[tuple[int, int]]) -> None:
         pass
 
 
-def test_a_wrong_checksum(tmp_path: Path) -> None:
+def test_wrong_checksum(tmp_path: Path) -> None:
     """The error names the damaged value, and the others are readable."""
     data = bytearray(write_zip({"a": b"first", "b": b"second"}))
-    at = data.index(b"first")
-    data[at] ^= 1
+    offset = data.index(b"first")
+    data[offset] ^= 1
     store = open_zip(bytes(data))
     assert store["b"] == b"second"
     with pytest.raises(DataError, match=r"cannot read 'a' in .*: its CRC-32 is") as caught:
@@ -110,10 +110,10 @@ def test_overlapping_entries_raise() -> None:
     """Overlapping entries, which zip bombs use, raise an error."""
     inner = write_zip({"b": b"x" * 10})
     outer = bytearray(write_zip({"a": inner, "b": b"x" * 10}))
-    at = outer.rindex(b"PK\1\2")
+    position = outer.rindex(b"PK\1\2")
     into = outer.index(b"PK\3\4", 4)
     for offset in (into, 0):
-        struct.pack_into("<I", outer, at + 42, offset)
+        struct.pack_into("<I", outer, position + 42, offset)
         with pytest.raises(DataError, match="overlaps what follows it"):
             open_zip(bytes(outer))
 
@@ -142,12 +142,12 @@ def test_too_large_metadata_raises() -> None:
 def test_unsupported_zip_features_raise() -> None:
     """The error names encryption, unknown methods and multiple volumes."""
     data = bytearray(write_zip({"a": b"1"}))
-    at = data.rindex(b"PK\1\2")
-    data[at + 8] |= 1
+    offset = data.rindex(b"PK\1\2")
+    data[offset + 8] |= 1
     with pytest.raises(UnsupportedError, match="encrypted"):
         open_zip(bytes(data))["a"]
-    data[at + 8] = 0
-    data[at + 10] = 97
+    data[offset + 8] = 0
+    data[offset + 10] = 97
     with pytest.raises(UnsupportedError, match="compression method 97"):
         open_zip(bytes(data))["a"]
     data = bytearray(write_zip({"a": b"1"}))
@@ -160,14 +160,14 @@ def test_misplaced_directory_raises() -> None:
     """Contradictory counts and offsets raise an error."""
     data = write_zip({"a": b"1", "b": b"2"})
     end = data.rindex(b"PK\5\6")
-    for at, form, value in (
+    for offset, form, value in (
         (8, "<HH", (3, 3)),
         (8, "<HH", (1, 1)),
         (12, "<I", (9,)),
         (16, "<I", (500,)),
     ):
         damaged = bytearray(data)
-        struct.pack_into(form, damaged, end + at, *value)
+        struct.pack_into(form, damaged, end + offset, *value)
         with pytest.raises(DataError):
             open_zip(bytes(damaged))
 
@@ -198,7 +198,7 @@ CHANGES: dict[str, tuple[Callable[[tessarr.Group], Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 71])
 @pytest.mark.parametrize("flushed", [False, True])
 @pytest.mark.parametrize("change", CHANGES)
-def test_repair_after_change_that_stopped_anywhere_leaves_old_or_new(
+def test_zip_repair_after_any_stop_leaves_old_or_new_node(
     tmp_path: Path, change: str, flushed: bool, step: int
 ) -> None:
     """For each end of the file, its nodes are those before or after the change."""
@@ -212,7 +212,7 @@ def test_repair_after_change_that_stopped_anywhere_leaves_old_or_new(
     if flushed:
         store.flush()
     begin = path.stat().st_size
-    act, wanted = CHANGES[change]
+    act, expected = CHANGES[change]
     before = {"x": OLD, "kept": KEPT}
     if change == "move a group":
         before["g/a"] = OLD
@@ -223,19 +223,19 @@ def test_repair_after_change_that_stopped_anywhere_leaves_old_or_new(
     seen = []
     for end in (*range(begin, len(content), step), len(content)):
         copy.write_bytes(content[:end])
-        found = whole(copy)
-        assert found in (before, wanted, {**before, **wanted}), end
+        result = whole(copy)
+        assert result in (before, expected, {**before, **expected}), end
         if change == "replace":
-            assert found in (before, wanted), end
-        seen.append(found)
+            assert result in (before, expected), end
+        seen.append(result)
     assert seen[0] == before
-    assert seen[-1] == wanted
+    assert seen[-1] == expected
     assert after >= begin
     store.close()
-    assert whole(path) == wanted
+    assert whole(path) == expected
 
 
-def test_repair_after_replacement_that_failed_before_forgets_its_values(tmp_path: Path) -> None:
+def test_zip_repair_drops_values_of_failed_replacement(tmp_path: Path) -> None:
     """Values of a failed replacement do not appear in the next one."""
     path = tmp_path / "a.zip"
     store = ZipStore(path, mode="w")
@@ -256,16 +256,16 @@ def test_repair_after_replacement_that_failed_before_forgets_its_values(tmp_path
         group.create_array("x", data=Raising(), chunks=2, overwrite=True)
     array = group.create_array("x", data=NEW, chunks=2, overwrite=True)
     array.resize(40)
-    wanted = NEW + [0] * 32
-    assert array[:].tolist() == wanted
+    expected = NEW + [0] * 32
+    assert array[:].tolist() == expected
     copy = tmp_path / "b.zip"
     copy.write_bytes(path.read_bytes())
-    assert whole(copy) == {"x": wanted}
+    assert whole(copy) == {"x": expected}
     store.close()
-    assert whole(path) == {"x": wanted}
+    assert whole(path) == {"x": expected}
 
 
-def test_repair_of_tidied_file_with_replaced_node_finds_it(tmp_path: Path) -> None:
+def test_zip_repair_after_close_restores_replaced_node(tmp_path: Path) -> None:
     """After closing, a replaced node is found even if a later writer is killed."""
     path = tmp_path / "a.zip"
     with tessarr.open_group(str(path), mode="w") as group:

@@ -35,7 +35,7 @@ def opener(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["r", "r+"])
-def test_has_to_exist(opener: Any, store: Any, mode: Any) -> None:
+def test_open_of_missing_node_raises(opener: Any, store: Any, mode: Any) -> None:
     for error in (NotFoundError, FileNotFoundError, KeyError, ValueError):
         with pytest.raises(error):
             opener(store, mode)
@@ -67,7 +67,7 @@ def test_open_existing_node_keeps_it(opener: Any, store: Any, mode: Any, read_on
     assert again.read_only is read_only
 
 
-def test_open_mode_w_deletes_the_old_node(opener: Any, store: Any) -> None:
+def test_open_mode_w_deletes_old_node(opener: Any, store: Any) -> None:
     tessarr.create_group(store).create_array("old/array", shape=1)
     node = opener(store, "w")
     assert store.list("") == ["zarr.json"]
@@ -79,12 +79,12 @@ def test_unknown_mode(opener: Any, store: Any) -> None:
         opener(store, "rw")
 
 
-def test_open_without_shape_creates_a_group(store: Any) -> None:
+def test_open_without_shape_creates_group(store: Any) -> None:
     assert isinstance(tessarr.open(store), tessarr.Group)
     assert isinstance(tessarr.open(store, "w", data=[1, 2]), tessarr.Array)
 
 
-def test_the_other_kind_is_refused(store: Any) -> None:
+def test_open_of_other_node_kind_is_refused(store: Any) -> None:
     tessarr.create_group(store, path="g")
     tessarr.create_array(store, path="a", shape=1)
     for mode in ("r", "r+", "a"):
@@ -104,7 +104,7 @@ def test_open_array_without_shape_raises(store: Any) -> None:
     assert store.list("") == []
 
 
-def test_store_that_is_read_only(tmp_path: Path) -> None:
+def test_read_only_store_refuses_writes(tmp_path: Path) -> None:
     tessarr.create_array(tmp_path / "s", path="a", shape=1)
     store = LocalStore(tmp_path / "s", read_only=True)
     assert tessarr.open_array(store, path="a").read_only
@@ -121,7 +121,7 @@ def test_reading_creates_no_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_stores_in_every_spelling(tmp_path: Path) -> None:
+def test_stores_are_accepted_in_every_form(tmp_path: Path) -> None:
     path = tmp_path / "my data"
     tessarr.create_array(path, path="a", data=[1, 2])
     for store in (path, str(path), path.as_uri(), LocalStore(path)):
@@ -135,7 +135,7 @@ def test_stores_in_every_spelling(tmp_path: Path) -> None:
         tessarr.open(3.5)  # type: ignore[arg-type]
 
 
-def test_open_finds_or_takes_the_format(store: Any, zarr_format: Any) -> None:
+def test_open_finds_or_takes_format(store: Any, zarr_format: Any) -> None:
     tessarr.create_array(store, path="a", shape=1, zarr_format=zarr_format)
     assert tessarr.open(store, path="a").zarr_format == zarr_format
     assert tessarr.open(store, path="a", zarr_format=zarr_format).zarr_format == zarr_format
@@ -145,7 +145,7 @@ def test_open_finds_or_takes_the_format(store: Any, zarr_format: Any) -> None:
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b'{"zarr_format": 4, "node_type": "array"}'])
-def test_broken_document_is_an_error_in_every_mode_but_w(opener: Any, document: bytes) -> None:
+def test_broken_document_is_error_in_every_mode_but_w(opener: Any, document: bytes) -> None:
     for mode in ("r", "r+", "a", "w-"):
         store = MemoryStore({"zarr.json": document})
         with pytest.raises((MetadataError, UnsupportedError, ExistsError)):
@@ -221,7 +221,7 @@ def test_overwriting_with_invalid_arguments_loses_nothing(settings: Any) -> None
     assert tessarr.open_array(a.store)[:].tolist() == [1, 2, 3]
 
 
-def test_all_faults_of_the_arguments_are_named_at_once() -> None:
+def test_argument_error_lists_all_problems() -> None:
     with pytest.raises(ArgumentError) as caught:
         tessarr.create_array(None, shape=4, dtype="u1", fill_value=300, dimension_names="ab")
     assert "fill_value" in str(caught.value)
@@ -239,11 +239,11 @@ def test_create_functions_fill_arrays(zarr_format: Any) -> None:
     assert tessarr.array(5)[()] == 5
 
 
-def test_chunks_are_guessed_as_the_tutorial_says() -> None:
+def test_guessed_chunks_match_tutorial() -> None:
     assert tessarr.zeros((10000, 10000), dtype="i4").chunks == (313, 313)
 
 
-def test_format_2_documents_have_the_tutorials_bytes() -> None:
+def test_format_2_documents_have_tutorials_bytes() -> None:
     a = tessarr.zeros((10000, 10000), chunks=(1000, 1000), dtype="i4", zarr_format=2)
     assert a.nbytes_stored == 323
 
@@ -272,7 +272,7 @@ def test_two_programs_that_create_get_one_array() -> None:
     assert sorted(outcomes) == ["created"] + ["exists"] * 7
 
 
-def test_open_missing_node_names_the_remedy(tmp_path: Path) -> None:
+def test_open_missing_node_names_remedy(tmp_path: Path) -> None:
     """The errors explain a file in place of a folder, and a missing shape."""
     file = tmp_path / "data.bin"
     file.write_bytes(b"x")
@@ -298,7 +298,7 @@ def test_open_missing_node_names_the_remedy(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("mode", ["r", "r+", "a"])
-def test_open_file_of_other_format_names_the_format(
+def test_open_file_of_other_format_names_format(
     tmp_path: Path, start: bytes, message: str, mode: Any
 ) -> None:
     """The error about an HDF5 or .npy file says how to proceed."""
@@ -307,7 +307,7 @@ def test_open_file_of_other_format_names_the_format(
         tessarr.open(tmp_path / "my.data", mode)
 
 
-def test_create_existing_node_names_the_store(tmp_path: Path) -> None:
+def test_create_existing_node_names_store(tmp_path: Path) -> None:
     store = re.escape(f"LocalStore('{tmp_path}')")
     tessarr.create_group(tmp_path).create_group("a")
     for create in (tessarr.create_group, partial(tessarr.create_array, shape=3)):
@@ -330,7 +330,7 @@ def test_module_misspelt_name_error_has_name_and_object() -> None:
 
 
 @pytest.mark.parametrize("attributes", [5, "text", [1, 2]])
-def test_attributes_are_a_mapping(attributes: Any) -> None:
+def test_attributes_are_mapping(attributes: Any) -> None:
     """Every creation function refuses attributes that are no mapping."""
     creators: list[Any] = [tessarr.create_group, partial(tessarr.create_array, shape=1)]
     for create in creators:
@@ -338,7 +338,7 @@ def test_attributes_are_a_mapping(attributes: Any) -> None:
             create(None, attributes=attributes)
 
 
-def test_names_that_do_not_exist_cannot_be_set() -> None:
+def test_misspelt_attribute_cannot_be_set() -> None:
     """A misspelt attribute is an error."""
     a, g = tessarr.create_array(None, shape=1), tessarr.create_group(None)
     for node in (a, g):

@@ -27,7 +27,7 @@ def make(store: Any = None, **settings: Any) -> tessarr.Array:
 REFERENCE = np.arange(70, dtype="i4").reshape(7, 10)
 
 
-def test_attributes_of_an_array(store: Any, zarr_format: Any) -> None:
+def test_attributes_of_array(store: Any, zarr_format: Any) -> None:
     a = make(store, path="g/a", zarr_format=zarr_format, fill_value=5)
     assert (a.shape, a.ndim, a.size, a.dtype) == ((7, 10), 2, 70, np.dtype("i4"))
     assert (a.itemsize, a.nbytes, a.chunks, a.shards) == (4, 280, (3, 4), None)
@@ -44,7 +44,7 @@ def test_fill_value_of_format_2_may_be_open() -> None:
     assert tessarr.empty(3).fill_value == 0
 
 
-def test_codecs_of_an_array_have_roles() -> None:
+def test_codecs_of_array_have_roles() -> None:
     a = tessarr.create_array(
         None,
         shape=(8, 8),
@@ -59,7 +59,7 @@ def test_codecs_of_an_array_have_roles() -> None:
     assert len(a.codecs) == 4
 
 
-def test_codecs_of_a_sharded_array_are_those_of_its_chunks() -> None:
+def test_sharded_array_codecs_are_those_of_subchunks() -> None:
     a = tessarr.create_array(
         None, shape=(8, 8), dtype="i2", chunks=(2, 2), shards=(4, 4), compressors="gzip"
     )
@@ -103,7 +103,7 @@ def test_no_compression(zarr_format: Any, none: Any) -> None:
     "codec",
     [Zstd(3), {"name": "zstd", "configuration": {"level": 3}}, {"id": "zstd", "level": 3}, "zstd"],
 )
-def test_codec_in_every_spelling(codec: Any) -> None:
+def test_codecs_are_accepted_in_every_form(codec: Any) -> None:
     a = make(compressors=codec)
     assert isinstance(a.compressors[0], Zstd)
     np.testing.assert_array_equal(a[:], REFERENCE)
@@ -121,11 +121,11 @@ KEYS: list[Any] = [
 @pytest.mark.parametrize("key", KEYS, ids=range(len(KEYS)))
 def test_reading_is_numpys(key: Any) -> None:
     a = make()
-    got, expected = a[key], REFERENCE[key]
-    assert type(got) is type(expected)
-    assert got.shape == expected.shape
-    assert got.dtype == expected.dtype
-    np.testing.assert_array_equal(got, expected)
+    actual, expected = a[key], REFERENCE[key]
+    assert type(actual) is type(expected)
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(actual, expected)
     np.testing.assert_array_equal(a.read(key).result(10), expected)
 
 
@@ -171,7 +171,7 @@ def test_bad_keys(key: Any) -> None:
         (slice(None), object()),
     ],
 )
-def test_value_that_does_not_fit_is_refused_before_anything_is_stored(key: Any, value: Any) -> None:
+def test_value_of_wrong_shape_stores_nothing(key: Any, value: Any) -> None:
     a = make()
     before = {k: a.store.get(k) for k in a.store.list("")}
     with pytest.raises((ValueError, TypeError)):
@@ -182,7 +182,7 @@ def test_value_that_does_not_fit_is_refused_before_anything_is_stored(key: Any, 
 
 
 @pytest.mark.parametrize("name", ["oindex", "vindex", "blocks"])
-def test_value_that_does_not_fit_is_refused_by_accessors(name: str) -> None:
+def test_accessors_refuse_value_of_wrong_shape(name: str) -> None:
     a = make()
     with pytest.raises(ArgumentError) as caught:
         getattr(a, name)[(0, 1) if name == "blocks" else ([0, 1], [2, 3])] = np.zeros((5, 5))
@@ -203,7 +203,7 @@ def test_values_broadcast() -> None:
         np.testing.assert_array_equal(a[...], expected)
 
 
-def test_full_integer_index_gives_a_scalar() -> None:
+def test_full_integer_index_gives_scalar() -> None:
     a = make()
     for key in ((1, 2), (np.int64(1), 2), (-6, -8)):
         assert type(a[key]) is np.int32
@@ -236,9 +236,9 @@ def test_array_of_length_zero(store: Any, zarr_format: Any) -> None:
 
 def test_read_result_is_writable_copy() -> None:
     a = make()
-    got = a[:]
-    got[:] = 0
-    assert got.flags.owndata
+    actual = a[:]
+    actual[:] = 0
+    assert actual.flags.owndata
     np.testing.assert_array_equal(a[:], REFERENCE)
 
 
@@ -304,7 +304,7 @@ def test_out_of_joint_axes_may_be_strided() -> None:
         5,
     ],
 )
-def test_out_that_does_not_fit(out: Any) -> None:
+def test_out_of_wrong_shape_is_refused(out: Any) -> None:
     with pytest.raises(ArgumentError):
         make().read(..., out=out)
 
@@ -318,7 +318,7 @@ def test_out_of_another_type_is_cast(dtype: Any, key: Any) -> None:
     np.testing.assert_array_equal(out, expected)
 
 
-def test_out_may_be_any_memory(tmp_path: Any) -> None:
+def test_out_accepts_any_buffer(tmp_path: Any) -> None:
     """Python buffers, other libraries' arrays and stored arrays are valid."""
     a = make()
     buffer = array.array("i", [0] * 10)
@@ -357,7 +357,7 @@ def test_out_may_be_any_memory(tmp_path: Any) -> None:
         a.get_basic_selection(0, out=memoryview(bytes(40)).cast("i"))
 
 
-def test_out_that_is_not_writable() -> None:
+def test_read_only_out_is_refused() -> None:
     out = np.empty((7, 10), "i4")
     out.flags.writeable = False
     with pytest.raises(ArgumentError, match="writable"):
@@ -375,14 +375,14 @@ def test_futures_are_awaitable(store: Any) -> None:
     np.testing.assert_array_equal(rows, [[5] * 10, *REFERENCE[1:].tolist()])
 
 
-def test_big_endian_of_format_2_comes_back_as_it_was() -> None:
+def test_big_endian_of_format_2_keeps_byte_order() -> None:
     a = make(dtype=">i4", zarr_format=2)
     assert a.dtype == np.dtype(">i4")
     assert a[:].dtype == np.dtype(">i4")
     np.testing.assert_array_equal(a[:], REFERENCE)
 
 
-def test_big_endian_of_format_3_is_only_how_it_is_stored() -> None:
+def test_big_endian_of_format_3_reads_as_native() -> None:
     a = make(dtype=">i4", compressors=None)
     assert a[:].dtype == np.dtype("i4")
     assert a.store.get("c/0/0")[:8] == np.array([0, 1], ">i4").tobytes()
@@ -398,7 +398,7 @@ def test_fill_value_comparison_is_bitwise() -> None:
     assert b.nchunks_initialized == 1
 
 
-def test_numpy_takes_it_for_an_array() -> None:
+def test_numpy_functions_accept_array() -> None:
     a = make()
     np.testing.assert_array_equal(np.asarray(a), REFERENCE)
     assert np.asarray(a, dtype="f4").dtype == np.dtype("f4")
@@ -506,7 +506,7 @@ def test_empty_chunks_are_stored_on_request_only(store: Any) -> None:
 
 @pytest.mark.parametrize("key", [..., slice(1, 3), slice(None, None, -1), [0, 2]])
 @pytest.mark.parametrize("shards", [None, 4])
-def test_masks_that_are_views_of_bytes_are_stored_as_booleans(key: Any, shards: Any) -> None:
+def test_byte_masks_are_stored_as_booleans(key: Any, shards: Any) -> None:
     """NumPy treats any byte but 0 as true; such bytes would be damage in a stored array."""
     mask = np.array([0, 2, 255, 1], "u1").view(bool)
     for compressors in ([], "zstd"):
@@ -521,7 +521,7 @@ def test_masks_that_are_views_of_bytes_are_stored_as_booleans(key: Any, shards: 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 @pytest.mark.parametrize("value", [0, 3])
-def test_one_element_is_as_good_as_a_number(shape: Any, value: int) -> None:
+def test_one_element_array_converts_to_number(shape: Any, value: int) -> None:
     """Conversions of one-element arrays equal NumPy's."""
     a = make(shape=shape, chunks=shape)
     a[...] = value
@@ -560,7 +560,7 @@ def test_contains_compares_elements() -> None:
     assert 3 not in make(shape=(0, 4), chunks=(1, 4))
 
 
-def test_arrays_are_equal_where_they_are_the_same_node() -> None:
+def test_arrays_of_same_node_are_equal() -> None:
     """The comparison is of nodes, as in zarr-python, and not of elements."""
     a = make(path="a")
     assert a == tessarr.open_array(a.store, path="a")
@@ -570,7 +570,7 @@ def test_arrays_are_equal_where_they_are_the_same_node() -> None:
         _ = a < 5  # type: ignore[operator]
 
 
-def test_an_array_selects_from_arrays() -> None:
+def test_array_is_index_array() -> None:
     """A stored array of indices or booleans is a selection, in Tessarr and in NumPy."""
     a = make()
     rows = make(shape=(3,), chunks=(2,))
@@ -579,5 +579,5 @@ def test_an_array_selects_from_arrays() -> None:
     np.testing.assert_array_equal(REFERENCE[np.asarray(rows)], REFERENCE[[0, 1, 2]])
     mask = tessarr.array(REFERENCE > 66)
     np.testing.assert_array_equal(a[mask], REFERENCE[REFERENCE > 66])
-    one = make(shape=(), chunks=())
-    np.testing.assert_array_equal(a[one], REFERENCE[0])
+    scalar = make(shape=(), chunks=())
+    np.testing.assert_array_equal(a[scalar], REFERENCE[0])

@@ -55,7 +55,7 @@ def test_read_only_setter_rejects_changes(zarr_format: Any, tmp_path: Any) -> No
     assert b.read_only
 
 
-def test_compressors_by_their_old_names() -> None:
+def test_compressors_are_accepted_by_old_names() -> None:
     a = tessarr.create_array(shape=4, zarr_format=2, compressors=codecs.Zlib(3))
     assert (a.compressor, a.compression) == (codecs.Zlib(3), "zlib")
     assert a.compression_opts == {"id": "zlib", "level": 3}
@@ -110,7 +110,7 @@ def test_other_libraries_take_arrays_by_dlpack() -> None:
     assert a.__dlpack_device__() == (1, 0)
 
 
-def test_info_block_of_the_tutorial() -> None:
+def test_info_block_of_tutorial() -> None:
     class Mine(dict[str, bytes]):
         """A store of the user's own class."""
 
@@ -211,7 +211,7 @@ def test_pictures(settings: Any, lines: int | None) -> None:
     assert shown.count.get("line", 0) == (lines or 0)
 
 
-def test_updated_attributes_give_the_array_back(zarr_format: Any) -> None:
+def test_updated_attributes_give_array_back(zarr_format: Any) -> None:
     a = tessarr.zeros(3, zarr_format=zarr_format)
     a.attrs["x"] = 1
     assert a.update_attributes({"y": 2}) is a
@@ -265,7 +265,7 @@ def test_read_direct_and_write_direct_match_h5py() -> None:
     "sel", [..., slice(1, 6), (slice(2, 3), slice(0, 9)), (2, slice(3, 5)), slice(0, 0)]
 )
 @pytest.mark.parametrize("chunks", [(2, 4), [[1, 5, 1], 9]])
-def test_iter_chunks_covers_the_selection(sel: Any, chunks: Any) -> None:
+def test_iter_chunks_covers_selection(sel: Any, chunks: Any) -> None:
     """Each selected element is in exactly one part, and each part in one chunk."""
     a = tessarr.zeros((7, 9), chunks=chunks, dtype="i4")
     for number, part in enumerate(a.iter_chunks(sel), 1):

@@ -36,8 +36,8 @@ def test_async_array_methods_are_awaitable(zarr_format: Any) -> None:
             *(REFERENCE[np.ix_([0, 2], [1, 3])], REFERENCE[[0, 2], [1, 3]], REFERENCE[mask]),
             REFERENCE[:2, 2:4],
         ]
-        for result, wanted in zip(results, expected, strict=True):
-            np.testing.assert_array_equal(result, wanted)
+        for result, value in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, value)
         await later.setitem((0, slice(None)), 7)
         assert await later.append([[1, 2, 3, 4, 5]]) == (5, 5)
         assert (await later.update_attributes({"x": 1})) is later
@@ -52,7 +52,7 @@ def test_async_array_methods_are_awaitable(zarr_format: Any) -> None:
     assert (a.shape, a[0].tolist(), dict(a.attrs)) == ((1, 5), [7] * 5, {"x": 1})
 
 
-def test_async_array_properties_equal_those_of_the_array() -> None:
+def test_async_array_properties_equal_those_of_array() -> None:
     a = tessarr.zeros((4, 5), path="x")
     later = a.async_array
     assert (later.shape, later.name, later.dtype, later.metadata) == (

@@ -92,7 +92,7 @@ def test_failed_change_changes_nothing(node: Any, value: Any) -> None:
     check(node, {**before, "later": 1})
 
 
-def test_attribute_value_read_is_a_copy(node: Any) -> None:
+def test_attribute_value_read_is_copy(node: Any) -> None:
     node.attrs["deep"]["list"].append(3)
     node.attrs.asdict()["deep"]["x"] = 1
     check(node, {"a": 1, "deep": {"list": [1, 2]}})
@@ -138,7 +138,7 @@ def test_threads_edit_without_losing_anything(node: Any) -> None:
     assert len(stored(node)) == 2 + 80
 
 
-def test_missing_attribute_error_suggests_a_similar_name() -> None:
+def test_missing_attribute_error_suggests_similar_name() -> None:
     a = tessarr.create_array(None, shape=3, attributes={"units": "K"})
     with pytest.raises(
         KeyError, match=r"array '/' has no attribute 'unit'; did you mean 'units'\?"

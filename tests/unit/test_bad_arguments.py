@@ -121,12 +121,12 @@ def calls_of(function: Callable[..., Any], first: dict[str, Any]) -> Iterator[tu
     for name in [p.name for p in plain] + sorted(others - {p.name for p in plain}):
 
         def call(value: Any, name: str = name) -> Any:
-            given = {k: v() if callable(v) else v for k, v in first.items() if k in parameters}
+            keywords = {k: v() if callable(v) else v for k, v in first.items() if k in parameters}
             for p in plain:
-                if p.default is p.empty and p.name not in given and p.name != name:
+                if p.default is p.empty and p.name not in keywords and p.name != name:
                     good = GOOD.get(p.name)
-                    given[p.name] = good() if callable(good) else good
-            return function(**{**given, name: value})
+                    keywords[p.name] = good() if callable(good) else good
+            return function(**{**keywords, name: value})
 
         yield name, call
 
@@ -171,7 +171,7 @@ def drain(result: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("bound", "first"), functions())
-def test_bad_argument_raises_an_error_of_tessarr(
+def test_bad_argument_raises_error_of_tessarr(
     bound: Callable[[], Callable[..., Any]],
     first: dict[str, Any],
     tmp_path: Path,
@@ -240,7 +240,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_bad_operand_raises_an_error_of_tessarr(name: str) -> None:
+def test_bad_operand_raises_error_of_tessarr(name: str) -> None:
     """Brackets and assignments follow the rules of arguments."""
     wrong = []
     with warnings.catch_warnings():

@@ -69,20 +69,20 @@ def test_consolidated_group_needs_no_request_after_opening(
     assert [path for path, _ in group.members(None)] == PATHS
 
 
-def test_consolidated_group_has_the_same_nodes(consolidated: MemoryStore) -> None:
+def test_consolidated_group_has_same_nodes(consolidated: MemoryStore) -> None:
     by_copies = tessarr.open(consolidated, "r")
     looked_up = tessarr.open(consolidated, "r", use_consolidated=False)
     assert by_copies.consolidated
     assert not looked_up.consolidated
     assert by_copies.metadata.attributes == {"t": 1}
     assert str(by_copies.tree()) == str(looked_up.tree())
-    for (path, one), (other_path, other) in zip(
+    for (path, node), (other_path, other) in zip(
         by_copies.members(None), looked_up.members(None), strict=True
     ):
         assert path == other_path
-        assert one == other
-        assert one.metadata == other.metadata
-        assert one.read_only
+        assert node == other
+        assert node.metadata == other.metadata
+        assert node.read_only
 
 
 def test_open_group_for_writing_looks_up_members(consolidated: MemoryStore) -> None:
@@ -199,15 +199,15 @@ def test_consolidated_differences_lists_changes(
     assert list(fresh) == ["a", "b"]
 
 
-def test_copy_that_cannot_be_updated_warns(zarr_format: Any) -> None:
+def test_failed_update_of_consolidated_copy_warns(zarr_format: Any) -> None:
     """The edit stays, and readers ignore the copies; without room for a mark, the edit fails."""
 
     class Full(dict[str, bytes]):
-        left = 1000
+        changes_left = 1000
 
         def __setitem__(self, key: str, value: bytes) -> None:
-            self.left -= key == holder(zarr_format)
-            if self.left < 0 and key == holder(zarr_format):
+            self.changes_left -= key == holder(zarr_format)
+            if self.changes_left < 0 and key == holder(zarr_format):
                 raise OSError("no space")
             super().__setitem__(key, value)
 
@@ -215,13 +215,13 @@ def test_copy_that_cannot_be_updated_warns(zarr_format: Any) -> None:
     group = tessarr.create_group(items, zarr_format=zarr_format)
     group.create_group("a")
     tessarr.consolidate_metadata(items)
-    items.left = 0
+    items.changes_left = 0
     a = tessarr.open_group(items, path="a")
     with pytest.raises(OSError, match="no space") as caught:
         a.attrs["x"] = 1
     assert "call remove_consolidated" in "".join(caught.value.__notes__)
     assert "x" not in tessarr.open_group(items, path="a").attrs
-    items.left = 1
+    items.changes_left = 1
     with pytest.warns(TessarrWarning, match="call consolidate_metadata again"):
         a.attrs["x"] = 1
     assert a.attrs["x"] == tessarr.open_group(items, path="a").attrs["x"] == 1
@@ -239,13 +239,13 @@ def test_removal(consolidated: MemoryStore) -> None:
     assert group.attrs["t"] == 1
 
 
-def test_pickles_keep_the_copies(consolidated: MemoryStore) -> None:
+def test_pickles_keep_copies(consolidated: MemoryStore) -> None:
     group = tessarr.open_consolidated(consolidated)
     group.create_group("new")
-    for one in (group, group["a"]):
-        again = pickle.loads(pickle.dumps(one))
+    for node in (group, group["a"]):
+        again = pickle.loads(pickle.dumps(node))
         assert again.consolidated
-        assert [path for path, _ in again.members(None)] == [p for p, _ in one.members(None)]
+        assert [path for path, _ in again.members(None)] == [p for p, _ in node.members(None)]
 
 
 def test_consolidated_group_looks_up_nodes_outside(consolidated: MemoryStore) -> None:
@@ -408,7 +408,7 @@ def test_consolidated_v3_invalid_paths_warn(path: str) -> None:
     assert list(opened) == ["ok"]
 
 
-def test_consolidated_members_below_an_array_are_ignored() -> None:
+def test_consolidated_members_below_array_are_ignored() -> None:
     store = MemoryStore()
     tessarr.create_group(store).create_array("a", shape=1)
     document = json.loads(bytes(store.get("a/zarr.json") or b""))
@@ -442,3 +442,18 @@ def test_consolidate_nodes_of_other_format_warns() -> None:
     store.put("old/.zgroup", b'{"zarr_format": 2}')
     with pytest.warns(TessarrWarning, match="'old' among them"):
         assert list(tessarr.consolidate_metadata(store)) == ["new"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_equal_consolidated_metadata_are_parsed_once(zarr_format: Any) -> None:
+    """A second open parses nothing, and a change by one handle stays its own."""
+    store: dict[str, bytes] = {}
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    for number in range(3):
+        root.create_array(f"a{number}", shape=4, dtype="i4", attributes={"long": "x" * 50_000})
+    tessarr.consolidate_metadata(store)
+    first, second = (tessarr.open_consolidated(store) for _ in range(2))
+    assert first["a0"]._meta is second["a0"]._meta
+    first.create_array("b", shape=2, dtype="i4")
+    assert list(first) == ["a0", "a1", "a2", "b"]
+    assert list(second) == ["a0", "a1", "a2"]

@@ -53,7 +53,7 @@ def test_group_argument_order_matches_zarr_python_2() -> None:
 
 
 @FORMATS
-def test_older_names_mean_the_same(zarr_format: Any) -> None:
+def test_older_keyword_names_are_accepted(zarr_format: Any) -> None:
     a = tessarr.zeros(4, zarr_format=zarr_format, compressor=Zstd(2))
     assert a.compressors == (Zstd(2),)
     b = tessarr.create(4, fillvalue=3, zarr_version=zarr_format, compressor=None)
@@ -140,12 +140,12 @@ def test_create_unknown_compression_raises() -> None:
 
 
 def test_keywords_of_h5py() -> None:
-    kept = {"shape": (4, 3), "chunks": True, "maxshape": (None, 3), "dtype": "i4"}
-    a = tessarr.create_array(compression="gzip", shuffle=True, fletcher32=True, **kept)
+    keywords = {"shape": (4, 3), "chunks": True, "maxshape": (None, 3), "dtype": "i4"}
+    a = tessarr.create_array(compression="gzip", shuffle=True, fletcher32=True, **keywords)
     assert a.compressors == (Shuffle(4), GZip(), Fletcher32())
-    b = tessarr.create_array(zarr_format=2, compression="gzip", shuffle=True, **kept)
+    b = tessarr.create_array(zarr_format=2, compression="gzip", shuffle=True, **keywords)
     assert (b.filters, b.compressors) == ((Shuffle(4),), (Zlib(),))
-    c = tessarr.create_array(shuffle=True, **kept)  # Blosc shuffles without a filter
+    c = tessarr.create_array(shuffle=True, **keywords)  # Blosc shuffles without a filter
     assert c.compressors == (Blosc(),)
     for array in (a, b, c):
         array[:] = np.arange(12).reshape(4, 3)
@@ -253,7 +253,7 @@ def test_create_array_from_lazy_data_reads_parts() -> None:
 
 
 @FORMATS
-def test_overwriting_an_array_with_itself(zarr_format: Any) -> None:
+def test_overwriting_array_with_itself(zarr_format: Any) -> None:
     store: dict[str, bytes] = {}
     a = tessarr.array([1, 2, 3], store=store, path="a/b", zarr_format=zarr_format)
     b = tessarr.array(a, store=store, path="a", overwrite=True, zarr_format=zarr_format)
@@ -261,7 +261,7 @@ def test_overwriting_an_array_with_itself(zarr_format: Any) -> None:
     assert not any("b" in key for key in store)
 
 
-def test_failure_to_write_data_removes_the_array() -> None:
+def test_failure_to_write_data_removes_array() -> None:
     class Broken(Lazy):
         def __getitem__(self, key: Any) -> Any:
             raise OSError("gone")
@@ -276,7 +276,7 @@ def test_failure_to_write_data_removes_the_array() -> None:
 
 
 @FORMATS
-def test_like_an_array(zarr_format: Any) -> None:
+def test_create_like_array_copies_settings(zarr_format: Any) -> None:
     a = tessarr.create_array(
         shape=(6, 4),
         dtype="i2",
@@ -306,7 +306,7 @@ def test_like_an_array(zarr_format: Any) -> None:
         assert b[5, 3] == 23
 
 
-def test_like_an_array_but() -> None:
+def test_create_like_array_with_overrides() -> None:
     a = tessarr.zeros((6, 4), dtype="i2", chunks=(3, 2), filters=[Delta("i2")], zarr_format=2)
     b = tessarr.zeros_like(a, dtype="f4", chunks=None, compression=None, zarr_format=3)
     assert (b.dtype, b.chunks, b.filters, b.compressors) == ("f4", (6, 4), (), ())
@@ -315,7 +315,7 @@ def test_like_an_array_but() -> None:
     assert (c.shape, c.chunks, c.filters) == ((5,), (5,), a.filters)
 
 
-def test_like_a_sharded_array_with_names() -> None:
+def test_create_like_sharded_array_copies_names() -> None:
     a = tessarr.zeros((8, 8), chunks=(2, 2), shards=(4, 4), dimension_names=["y", "x"])
     b = tessarr.ones_like(a)
     assert (b.chunks, b.shards, b.dimension_names) == ((2, 2), (4, 4), ("y", "x"))
@@ -355,6 +355,8 @@ def test_from_array_keeps_everything(zarr_format: Any) -> None:
     assert np.array_equal(b[:], a[:])
     c = tessarr.from_array(data=a, chunks=(2, 4), compressors=None, write_data=False)
     assert (c.chunks, c.compressors, c.attrs["unit"], c[5, 3]) == ((2, 4), (), "m", 9)
+    d = tessarr.from_array(data=a, fill_value=None, write_data=False)
+    assert d.fill_value == (None if zarr_format == 2 else 0)
 
 
 # Defaults
@@ -397,7 +399,7 @@ def test_chunks(chunks: Any, expected: Any) -> None:
     assert tessarr.zeros((10000, 10000), chunks=chunks, dtype="i4").chunks == expected
 
 
-def test_open_consolidated_takes_the_settings_of_open_group() -> None:
+def test_open_consolidated_takes_settings_of_open_group() -> None:
     store: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
     group = tessarr.group(store, chunk_store=chunks)
@@ -414,18 +416,18 @@ def test_open_consolidated_takes_the_settings_of_open_group() -> None:
 def test_runtime_settings_apply_in_every_function() -> None:
     sync = tessarr.ThreadSynchronizer()
     store: dict[str, bytes] = {}
-    how: dict[str, Any] = {"synchronizer": sync, "cache_metadata": False}
+    settings: dict[str, Any] = {"synchronizer": sync, "cache_metadata": False}
     created = [
-        tessarr.zeros(3, store=store, path="a", **how),
+        tessarr.zeros(3, store=store, path="a", **settings),
         tessarr.create(3, None, None, None, 0, "C", store, sync, True, "a", cache_metadata=False),
-        tessarr.array([1], store=store, path="a", overwrite=True, **how),
-        tessarr.full_like(np.zeros(3), 2, store=store, path="b", **how),
-        tessarr.from_array(store, data=[1], path="c", **how),
-        tessarr.open_array(store, path="a", **how),
+        tessarr.array([1], store=store, path="a", overwrite=True, **settings),
+        tessarr.full_like(np.zeros(3), 2, store=store, path="b", **settings),
+        tessarr.from_array(store, data=[1], path="c", **settings),
+        tessarr.open_array(store, path="a", **settings),
         tessarr.open_array(store, "r", path="a", synchronizer=sync, cache_attrs=False),
-        tessarr.open(store, path="a", **how),
-        tessarr.open(store, "w", path="d", shape=2, **how),
-        tessarr.open_like(np.zeros(2), {}, **how),
+        tessarr.open(store, path="a", **settings),
+        tessarr.open(store, "w", path="d", shape=2, **settings),
+        tessarr.open_like(np.zeros(2), {}, **settings),
     ]
     for array in created:
         assert array.synchronizer is sync

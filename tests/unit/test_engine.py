@@ -111,7 +111,7 @@ def test_engine_read_only_handle_rejects_writes() -> None:
         array._write_future((ROWS, ROWS), (0, 1), value, Future())
 
 
-def test_future_keeps_the_description_across_a_resize() -> None:
+def test_future_keeps_description_across_resize() -> None:
     """A read keeps the description that its selection was checked against."""
     array = handle()
     small = describe(shape=(1,), grid=(1,))
@@ -149,7 +149,7 @@ def test_read_in_reference_cycle_is_collected(order: list[int]) -> None:
     view = IndexTransform(domain=domain, output=[points, OutputIndexMap(input_dimension=2)])
     view = view.transpose(order)
     out = np.zeros(view.domain.shape, "int32").view(Owning)
-    out.kept = handle()._prepare_view_read(view._view, out.dtype, out)  # type: ignore[attr-defined]
+    out.prepared = handle()._prepare_view_read(view._view, out.dtype, out)  # type: ignore[attr-defined]
     seen = weakref.ref(out)
     del out
     gc.collect()

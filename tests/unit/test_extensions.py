@@ -17,7 +17,7 @@ import pytest
 import tessarr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.extensions import ChunkKeyEncoding, Members, register_key_encoding, register_store
-from tessarr.format import install_hints
+from tessarr.format import hints
 from tessarr.stores import MemoryStore
 
 MODULE = """
@@ -199,7 +199,9 @@ class Morton(ChunkKeyEncoding):
     def encode(self, cell: Any) -> str:
         if self.fault:
             return self.fault
-        places = ((at >> bit & 1) << 2 * bit + i for i, at in enumerate(cell) for bit in range(4))
+        places = (
+            (axis >> bit & 1) << 2 * bit + i for i, axis in enumerate(cell) for bit in range(4)
+        )
         return f"m{sum(places)}"
 
     def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
@@ -350,4 +352,4 @@ def test_unknown_extension_error_has_install_hint() -> None:
         tessarr.open_array(v2)
     with pytest.raises(UnsupportedError, match="pip install kerchunk"):
         tessarr.create_array(None, shape=3, dtype="u1", compressors={"id": "grib"})
-    assert install_hints.extension_hint("lab.unheard_of") == ""
+    assert hints.extension_hint("lab.unheard_of") == ""

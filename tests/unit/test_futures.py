@@ -125,11 +125,11 @@ def test_cancelled_task_cancels_its_read(store: Gated) -> None:
     array = tessarr.open_array(store)
     running = busy(array)
 
-    async def ask() -> None:
+    async def await_read() -> None:
         await asyncio.wait_for(asyncio.wrap_future(array.read(3)), 0.01)
 
     with pytest.raises(TimeoutError):
-        asyncio.run(ask())
+        asyncio.run(await_read())
     store.gate.set()
     running[0].result()
     assert "c/3" not in store.calls
@@ -141,14 +141,14 @@ def test_dropped_reads_do_no_work(store: Gated) -> None:
     running = busy(array)
     for _ in range(100):
         array.read(slice(1, 7))
-    kept = array.read(7)
+    future = array.read(7)
     store.gate.set()
     running[0].result()
-    assert kept.result() == 7
+    assert future.result() == 7
     assert store.calls == ["c/0", "c/7"]
 
 
-def test_dropped_reads_free_the_memory_of_their_results() -> None:
+def test_dropped_reads_free_memory_of_their_results() -> None:
     """Neither results nor the queue grow."""
     store = Gated()
     store.gate.set()
@@ -172,7 +172,7 @@ def test_dropped_reads_free_the_memory_of_their_results() -> None:
     assert peak - before < 4 << 20
 
 
-def test_dropped_reads_in_a_cycle_do_no_work(store: Gated) -> None:
+def test_dropped_reads_in_cycle_do_no_work(store: Gated) -> None:
     """Python's garbage collector drops futures, too."""
     array = tessarr.open_array(store)
     running = busy(array)
@@ -190,9 +190,9 @@ def test_dropped_running_read_completes(store: Gated) -> None:
     array = tessarr.open_array(store)
     busy(array).clear()
     gc.collect()
-    kept = array.read(7)
+    future = array.read(7)
     store.gate.set()
-    assert kept.result() == 7
+    assert future.result() == 7
     assert store.calls == ["c/0", "c/7"]
 
 

@@ -31,7 +31,7 @@ def group(store: Any, zarr_format: Any) -> tessarr.Group:
     return group
 
 
-def test_group_is_a_mapping(group: tessarr.Group) -> None:
+def test_group_is_mapping(group: tessarr.Group) -> None:
     assert list(group) == list(group.keys()) == ["empty", "foo", "quux"]
     assert len(group) == len(group.keys()) == len(group.items()) == 3
     assert isinstance(group, Mapping)
@@ -111,6 +111,30 @@ def test_members_and_tree(group: tessarr.Group) -> None:
     assert (group.nmembers(), group.nmembers(None)) == (3, 5)
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_explicit_format_creates_group_beside_group_of_other_format(zarr_format: Any) -> None:
+    store: dict[str, bytes] = {}
+    other = tessarr.create_group(store, zarr_format=5 - zarr_format, attributes={"a": 1})
+    other.create_group("b")
+    group = tessarr.group(store, zarr_format=zarr_format)
+    assert (group.zarr_format, dict(group.attrs)) == (zarr_format, {})
+    assert dict(tessarr.open_group(store, zarr_format=5 - zarr_format).attrs) == {"a": 1}
+    member = other.create_group("b", zarr_format=zarr_format)
+    assert (member.path, member.zarr_format) == ("b", zarr_format)
+    with pytest.raises(ExistsError):
+        tessarr.create_group(store, zarr_format=zarr_format)
+    with pytest.raises(ExistsError):
+        other.create_group("b", zarr_format=zarr_format)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_explicit_format_does_not_hide_array_of_other_format(zarr_format: Any) -> None:
+    store: dict[str, bytes] = {}
+    tessarr.create_array(store, shape=3, zarr_format=5 - zarr_format)
+    with pytest.raises(ExistsError):
+        tessarr.create_group(store, zarr_format=zarr_format)
+
+
 def test_create_group_existing_raises(group: tessarr.Group) -> None:
     for create in (group.create_group, lambda name: group.create_array(name, shape=1)):
         with pytest.raises(ExistsError):
@@ -142,7 +166,7 @@ def test_requiring(group: tessarr.Group) -> None:
         group.require_array("foo", shape=1)
 
 
-def test_new_members_have_the_format_of_the_group(group: tessarr.Group) -> None:
+def test_new_members_have_format_of_group(group: tessarr.Group) -> None:
     assert group["foo/bar/baz"].zarr_format == group.zarr_format
     with pytest.raises(ArgumentError):
         group.create_array("x", shape=1, zarr_format=5 - group.zarr_format)
@@ -185,7 +209,7 @@ def test_reading_only(group: tessarr.Group, store: Any) -> None:
     assert all(node.read_only for _, node in only.members(None))
 
 
-def test_group_in_a_mapping() -> None:
+def test_group_in_mapping() -> None:
     items: dict[str, bytes] = {}
     g = tessarr.open_group(items)
     g.create_array("a", shape=4, dtype="u1", chunks=2)[:] = [1, 2, 3, 4]
@@ -208,7 +232,7 @@ def test_invalid_member_is_listed_and_can_be_deleted(zarr_format: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [str, "string", bytes, np.dtypes.StringDType(), "int4", "M8[s]"])
-def test_require_array_twice_returns_the_array(dtype):
+def test_require_array_twice_returns_array(dtype):
     root = tessarr.create_group(None)
     created = root.require_array("a", shape=3, dtype=dtype)
     assert root.require_array("a", shape=3, dtype=dtype, exact=True).dtype == created.dtype
@@ -252,7 +276,7 @@ def test_pickled_array_hides_no_other_member(store: Any) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_missing_group_error_names_the_nodes_below(zarr_format: Any, store: Any) -> None:
+def test_missing_group_error_names_nodes_below(zarr_format: Any, store: Any) -> None:
     """A folder of arrays without a group document is no group."""
     for name in ("x", "y"):
         tessarr.create_array(store, path=f"top/{name}", shape=2, zarr_format=zarr_format)

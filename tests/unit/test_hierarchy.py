@@ -26,7 +26,7 @@ def stored(store: Any) -> dict[str, bytes | None]:
     return {key: store.get(key) for key in store.list("")}
 
 
-def test_a_hierarchy_is_created_with_the_groups_between(store: Any, zarr_format: Any) -> None:
+def test_hierarchy_is_created_with_groups_between(store: Any, zarr_format: Any) -> None:
     created = dict(tessarr.create_hierarchy(store, NODES, zarr_format=zarr_format))
     assert list(created) == ["", *PATHS]
     root = tessarr.open_group(store)
@@ -44,7 +44,7 @@ def test_a_hierarchy_is_created_with_the_groups_between(store: Any, zarr_format:
     assert root["b/x"][:].tolist() == [5] * 4
 
 
-def test_in_a_group(store: Any, zarr_format: Any) -> None:
+def test_group_creates_hierarchy_below_itself(store: Any, zarr_format: Any) -> None:
     root = tessarr.create_group(store, zarr_format=zarr_format)
     group = root.create_group("here")
     created = dict(group.create_hierarchy(NODES))
@@ -56,7 +56,9 @@ def test_in_a_group(store: Any, zarr_format: Any) -> None:
         group.create_hierarchy({"": None})
 
 
-def test_nodes_like_others(store: Any, zarr_format: Any) -> None:
+def test_create_hierarchy_accepts_nodes_metadata_and_documents(
+    store: Any, zarr_format: Any
+) -> None:
     """A node, its metadata and its documents have equal content."""
     source = tessarr.create_group(None, zarr_format=zarr_format, attributes={"k": 1})
     x = source.create_array("x", data=[1, 2, 3], chunks=2, attributes={"u": "m"})
@@ -123,12 +125,12 @@ def test_overwriting() -> None:
     assert tessarr.open_group(store).attrs["kept"]
 
 
-def test_a_store_that_fails_is_left_as_it_was(zarr_format: Any) -> None:
+def test_failing_store_stays_unchanged(zarr_format: Any) -> None:
     items = Failing()
     tessarr.create_group(items, zarr_format=zarr_format)
     before = dict(items)
     for steps in range(100):
-        items.left = steps
+        items.changes_left = steps
         try:
             tessarr.create_hierarchy(items, NODES)
             break

@@ -108,7 +108,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_finite_values_survive_a_round_trip(value):
+def test_finite_values_survive_round_trip(value):
     text = _json.dump(value, indent=4, sort_keys=True)
     if b"Infinity" in text:
         return

@@ -19,7 +19,7 @@ def make(zarr_format: Any, store: Any = None, **settings: Any) -> Any:
     return tessarr.create_array(store, path="x/a", zarr_format=zarr_format, **settings)
 
 
-def test_array_constructor_opens_a_store(zarr_format: Any, tmp_path: Any) -> None:
+def test_array_constructor_opens_store(zarr_format: Any, tmp_path: Any) -> None:
     a = make(zarr_format, tmp_path)
     a[:] = 7
     for store in (tmp_path, str(tmp_path), a.store):
@@ -36,7 +36,7 @@ def test_array_constructor_opens_a_store(zarr_format: Any, tmp_path: Any) -> Non
     assert tessarr.Array(mapping, "x/a")[0, 0] == 5
 
 
-def test_chunk_store_holds_the_chunks(zarr_format: Any) -> None:
+def test_chunk_store_holds_chunks(zarr_format: Any) -> None:
     documents: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
     make(zarr_format, documents)
@@ -72,7 +72,7 @@ def test_refresh_shows_concurrent_changes(zarr_format: Any) -> None:
     np.testing.assert_array_equal(b[...], a[...])
 
 
-def test_metadata_that_is_not_cached_follows_the_store(zarr_format: Any) -> None:
+def test_uncached_metadata_follows_store(zarr_format: Any) -> None:
     """Every property, read and write of the array uses the current metadata."""
     a = make(zarr_format)
     b = tessarr.Array(a.store, "x/a", cache_metadata=False)
@@ -102,7 +102,7 @@ def test_metadata_that_is_not_cached_follows_the_store(zarr_format: Any) -> None
         b[4]
 
 
-def test_metadata_that_is_cached_costs_no_request() -> None:
+def test_cached_metadata_needs_no_request() -> None:
     store = CountingStore(make(3).store)
     a = tessarr.Array(store, "x/a")
     before = store.counts()
@@ -111,7 +111,7 @@ def test_metadata_that_is_cached_costs_no_request() -> None:
     assert a.cache_metadata
 
 
-def test_another_array_is_not_taken_for_this_one(zarr_format: Any) -> None:
+def test_recreated_array_raises(zarr_format: Any) -> None:
     a = make(zarr_format)
     for change in ({"shape": (4,), "chunks": (2,)}, {"dtype": "f4"}):
         b = tessarr.Array(a.store, "x/a", cache_metadata=False)
@@ -141,7 +141,7 @@ def test_format_1_refreshes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["object", "string"])
-def test_refresh_keeps_the_text_type(kind: Any) -> None:
+def test_refresh_keeps_text_type(kind: Any) -> None:
     store = tessarr.array(["a", "b"], dtype=str).store
     with tessarr.options(text=kind):
         a = tessarr.Array(store)

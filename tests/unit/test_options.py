@@ -55,7 +55,7 @@ def test_block_overrides_process_options() -> None:
     assert current().zarr_format == 2
 
 
-def test_configure_within_a_block() -> None:
+def test_configure_within_block() -> None:
     """`configure` applies inside a block and after it; the block's own options end with it."""
     before = current().copy_bytes
     try:
@@ -97,13 +97,13 @@ def test_unknown_option_names_raise() -> None:
 
 
 def test_options_cannot_be_entered_twice() -> None:
-    one = options(zarr_format=2)
-    with one, pytest.raises(RuntimeError):
-        one.__enter__()
+    block = options(zarr_format=2)
+    with block, pytest.raises(RuntimeError):
+        block.__enter__()
     assert current() == Options()
 
 
-def test_threads_reach_the_engine() -> None:
+def test_threads_reach_engine() -> None:
     before = _engine.threads()
     with options(threads=3):
         assert _engine.threads() == 3

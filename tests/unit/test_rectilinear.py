@@ -102,7 +102,7 @@ def test_only_touched_chunks_are_stored() -> None:
     assert (a[29, 3], a[29, 4], a[28, 3]) == (9, 5, -1)
 
 
-def test_chunks_past_the_edge_are_stored_whole() -> None:
+def test_chunks_past_edge_are_stored_whole() -> None:
     """A chunk across the edge has its full length; a chunk beyond the edge has no key."""
     a = created(shape=(25, 10), compressors=None, serializer="bytes")
     assert a.chunks == ((10, 15), 4)
@@ -183,7 +183,7 @@ def test_failed_append_keeps_grid() -> None:
     assert a.chunks == ((10, 20, 30), 4)
 
 
-def test_pickle_and_attributes_keep_the_grid() -> None:
+def test_pickle_and_attributes_keep_grid() -> None:
     a = created()
     a[:] = numbers(a.shape)
     a.attrs["x"] = 1
@@ -218,7 +218,7 @@ def test_rectilinear_python_codec_receives_chunk_shape() -> None:
     assert codec._seen == {(10, 4), (20, 4), (30, 4)}
 
 
-def test_chunks_of_many_shapes() -> None:
+def test_chunk_shapes_beyond_cache_are_read() -> None:
     """The number of shapes exceeds the cache."""
     lengths = list(range(1, 41))
     a = tessarr.create_array(

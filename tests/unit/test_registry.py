@@ -40,5 +40,5 @@ def test_failing_entry_point_error_has_name(registry):
 
 
 def test_later_registration_replaces_earlier(registry):
-    registry.add("good", 2)
+    registry["good"] = 2
     assert registry.find("good") == 2

@@ -113,7 +113,7 @@ def test_writing_whole_chunks_reads_nothing(counted: Counted) -> None:
     assert len(result) == 2
 
 
-def test_creating_in_a_group(counted: Counted) -> None:
+def test_creating_in_group(counted: Counted) -> None:
     g = tessarr.open_group(counted)
     result = requests(counted, lambda: g.create_array("new", shape=1))
     assert [request for request in result if not request.startswith("get")] == [
@@ -151,3 +151,31 @@ def test_listing_never_looks_into_arrays(counted: Counted) -> None:
     a = tessarr.open_array(counted, path="a")
     result = requests(counted, lambda: a.nchunks_initialized)
     assert result == ["list a/"]
+
+
+LISTINGS: dict[str, Callable[[tessarr.Group], Any]] = {
+    "list": list,
+    "len": len,
+    "dir": dir,
+    "keys": lambda g: list(g.keys()),
+    "values": lambda g: list(g.values()),
+    "items": lambda g: list(g.items()),
+    "dict": lambda g: dict(g.items()),
+    "repr": lambda g: repr(g.items()),
+    "arrays": lambda g: list(g.arrays()),
+    "array_keys": lambda g: list(g.array_keys()),
+    "members": lambda g: g.members(),
+    "nmembers": lambda g: g.nmembers(),
+    "tree": lambda g: g.tree(level=1),
+    "info": lambda g: g.info,
+}
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_listing_a_group_requests_each_document_once(counted: Counted, name: str) -> None:
+    g = tessarr.open_group(counted)
+    assert requests(counted, lambda: LISTINGS[name](g)) == [
+        "list_dir ",
+        "get a/zarr.json",
+        "get sub/zarr.json",
+    ]

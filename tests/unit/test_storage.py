@@ -34,7 +34,7 @@ DOCUMENT = """{
 }"""
 
 
-def test_an_array_is_initialised_as_documented() -> None:
+def test_init_array_writes_documented_metadata() -> None:
     """The document equals the one in the manual of 2.1.2."""
     store: dict[str, bytes] = {}
     storage.init_array(
@@ -50,7 +50,7 @@ def test_an_array_is_initialised_as_documented() -> None:
     assert (array.compressor, array.fill_value, array.order, array.dtype) == (None, 7, "F", "u1")
 
 
-def test_format_3_has_a_fill_value() -> None:
+def test_format_3_has_fill_value() -> None:
     """zarr-python 2.1.2 leaves the value open by default; format 3 has zero."""
     store: dict[str, bytes] = {}
     chunks: dict[str, bytes] = {}
@@ -79,7 +79,7 @@ def test_contains_functions_match_nodes(zarr_format: Any, tmp_path: Path) -> Non
         assert not storage.contains_array(store, "x/a")
 
 
-def test_folders_of_a_plain_dict() -> None:
+def test_storage_functions_accept_plain_dict() -> None:
     """The functions for stores also accept a plain dict."""
     store = {"a/b/c": b"123", "a/d": b"4", "e": b"56"}
     assert storage.listdir(store) == ["a", "e"]
@@ -95,8 +95,8 @@ def test_folders_of_a_plain_dict() -> None:
 
 def test_paths_are_normalised() -> None:
     """The rules are those of format 2; paths outside the store raise an error."""
-    given: list[Any] = [None, "", "/", "foo", "/foo/bar//", "foo\\bar", b"foo"]
-    result = [storage.normalize_storage_path(path) for path in given]
+    paths: list[Any] = [None, "", "/", "foo", "/foo/bar//", "foo\\bar", b"foo"]
+    result = [storage.normalize_storage_path(path) for path in paths]
     assert result == ["", "", "", "foo", "foo/bar", "foo/bar", "foo"]
     for path in (".", "..", "foo/../bar"):
         with pytest.raises(ArgumentError):

@@ -83,9 +83,7 @@ TURNED = {"name": "transpose", "configuration": {"order": [0]}}
         ("serializer", TURNED, "filters"),
     ],
 )
-def test_codec_in_the_wrong_argument_names_the_right_one(
-    argument: str, codec: Any, other: str
-) -> None:
+def test_codec_in_wrong_argument_names_right_one(argument: str, codec: Any, other: str) -> None:
     """The role of the codec decides; its parameters may be incomplete."""
     with pytest.raises(ArgumentError, match=rf"{argument}: codec .*: give it as {other}="):
         create(**{argument: codec})

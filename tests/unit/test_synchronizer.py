@@ -57,9 +57,7 @@ def make(zarr_format: Any = 2, path: str = "a", **settings: Any) -> tuple[Any, R
     ],
 )
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_the_chunks_that_are_written_are_held_in_order(
-    zarr_format: Any, key: Any, cells: Any
-) -> None:
+def test_synchronizer_locks_chunks_in_order(zarr_format: Any, key: Any, cells: Any) -> None:
     a, recording = make(zarr_format)
     a[key] = 7
     form = "a/{}.{}" if zarr_format == 2 else "a/c/{}/{}"
@@ -86,9 +84,7 @@ def test_locks_of_rectilinear_chunks() -> None:
 
 
 @pytest.mark.parametrize(("zarr_format", "document"), [(2, "a/.zarray"), (3, "a/zarr.json")])
-def test_append_and_resize_hold_the_document_and_the_chunks(
-    zarr_format: Any, document: str
-) -> None:
+def test_append_and_resize_lock_document_and_chunks(zarr_format: Any, document: str) -> None:
     a, recording = make(zarr_format, shape=(3,), chunks=(2,))
     key = "a/{}" if zarr_format == 2 else "a/c/{}"
     a[:] = 1
@@ -175,14 +171,14 @@ class Files:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_processes_lose_nothing_where_the_store_cannot_help(tmp_path: Any, method: str) -> None:
+def test_synchronizer_keeps_writes_of_processes(tmp_path: Any, method: str) -> None:
     """Three processes write chunk parts, counters and appended data in a plain mapping."""
     folder, locks = tmp_path / "data", tmp_path / "locks"
     folder.mkdir()
     tessarr.create_array(Files(str(folder)), shape=(31,), chunks=(15,), dtype="i4")
     context = multiprocessing.get_context(method)
     arguments = [(str(folder), str(locks), number) for number in range(3)]
-    children = [context.Process(target=write_in_process, args=given) for given in arguments]
+    children = [context.Process(target=write_in_process, args=argument) for argument in arguments]
     for child in children:
         child.start()
     for child in children:
@@ -194,7 +190,7 @@ def test_processes_lose_nothing_where_the_store_cannot_help(tmp_path: Any, metho
     assert sorted(array[31:].tolist()) == sorted([10] * 4 + [11] * 4 + [12] * 4)
 
 
-def test_many_chunks_are_one_lock(tmp_path: Any, monkeypatch: Any) -> None:
+def test_synchronizer_with_many_chunks_locks_array(tmp_path: Any, monkeypatch: Any) -> None:
     """The synchronizer has a limit of locks; above it, one lock excludes writers of all chunks."""
     monkeypatch.setattr(module, "_MAX_LOCKS", 3)
     synchronizer = ProcessSynchronizer(tmp_path)
@@ -215,7 +211,7 @@ def test_many_chunks_are_one_lock(tmp_path: Any, monkeypatch: Any) -> None:
     assert entered.is_set()
 
 
-def test_a_thread_may_hold_a_lock_twice(tmp_path: Any) -> None:
+def test_synchronizer_locks_are_reentrant(tmp_path: Any) -> None:
     for synchronizer in (ThreadSynchronizer(), ProcessSynchronizer(tmp_path)):
         a = tessarr.Array(tessarr.zeros(4, chunks=2).store, synchronizer=synchronizer)
         with synchronizer["c/0"]:
@@ -223,7 +219,7 @@ def test_a_thread_may_hold_a_lock_twice(tmp_path: Any) -> None:
         assert a[:].tolist() == [1, 1, 1, 1]
 
 
-def test_locks_end_with_an_error(tmp_path: Any) -> None:
+def test_synchronizer_lock_is_released_on_error(tmp_path: Any) -> None:
     for synchronizer in (ThreadSynchronizer(), ProcessSynchronizer(tmp_path)):
         with pytest.raises(ZeroDivisionError), synchronizer["x"]:
             raise ZeroDivisionError
@@ -271,7 +267,7 @@ def test_copy_region_by_region_holds_locks() -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_write_keeps_data_appended_to_the_last_chunk(zarr_format: Any) -> None:
+def test_write_keeps_data_appended_to_last_chunk(zarr_format: Any) -> None:
     """A writer with an outdated shape, which writes whole chunks, also keeps it."""
     a, _ = make(zarr_format, shape=(5,), chunks=(4,))
     a.append([7, 7])
@@ -288,7 +284,7 @@ def test_write_keeps_data_appended_to_the_last_chunk(zarr_format: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Any) -> None:
+def test_forked_child_does_not_wait_for_parent_locks(tmp_path: Any) -> None:
     """Locks of threads stay in the parent; locks of processes also hold in the child."""
     threads, processes = ThreadSynchronizer(), ProcessSynchronizer(tmp_path)
     context = multiprocessing.get_context("fork")

@@ -19,7 +19,7 @@ import pytest
 import tessarr
 from tessarr.errors import TessarrWarning
 
-HERE = __file__
+FILE = __file__
 SHAPES = itertools.count(1000)
 ROOT = Path(tessarr.__file__).parent
 
@@ -35,7 +35,7 @@ def line_of(text: str) -> int:
     """Return the number of the only line of this file with a comment."""
     (number,) = (
         n
-        for n, line in enumerate(Path(HERE).read_text().splitlines(), 1)
+        for n, line in enumerate(Path(FILE).read_text().splitlines(), 1)
         if line.endswith(f"# {text}")
     )
     return number
@@ -93,12 +93,12 @@ def by_function_of_python() -> None:
     [opening, member, listing, assigning, by_future, creating, by_thread, by_function_of_python],
     ids=lambda call: call.__name__,
 )
-def test_warning_is_reported_at_the_line_of_the_caller(call: Callable[[], None]) -> None:
+def test_warning_is_reported_at_line_of_caller(call: Callable[[], None]) -> None:
     """File and line are those of the user's statement, also in other threads."""
     with caught() as result:
         call()
     assert result
-    assert {(w.filename, w.lineno) for w in result} == {(HERE, line_of(call.__name__))}
+    assert {(w.filename, w.lineno) for w in result} == {(FILE, line_of(call.__name__))}
 
 
 def test_warning_is_shown_once_for_each_line() -> None:
@@ -135,7 +135,7 @@ def test_warnings_use_warn_user() -> None:
     assert users == []
 
 
-def test_warning_in_a_terminal_is_shown() -> None:
+def test_warning_in_terminal_is_shown() -> None:
     """The loader of the module has no source, and raises an error on a request for it."""
     names: dict[str, object] = {"__name__": "__main__", "__loader__": BuiltinImporter}
     code = compile("tessarr.create_group(None, attributes={'x': nan})", "<stdin>", "exec")
@@ -146,7 +146,7 @@ def test_warning_in_a_terminal_is_shown() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["-c", "-", "-i"])
-def test_warning_of_a_program_without_a_file_is_shown(option: str) -> None:
+def test_warning_of_program_without_file_is_shown(option: str) -> None:
     text = (
         "import tessarr; tessarr.create_group(None, attributes={'x': float('nan')}); print('end')"
     )
@@ -163,10 +163,10 @@ def test_warning_of_a_program_without_a_file_is_shown(option: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["u1", "u8", "f2"])
-def test_scalar_of_numpy_that_does_not_fit_warns_at_the_user_line(dtype: str) -> None:
+def test_overflowing_numpy_scalar_warns_at_user_line(dtype: str) -> None:
     """NumPy's own warning about the cast does not point to Tessarr."""
     array = tessarr.create_array(None, shape=3, dtype=dtype)
     with caught() as result:
         array[:] = np.float64(1e20)
     assert result
-    assert {one.filename for one in result} == {HERE}
+    assert {warning.filename for warning in result} == {FILE}

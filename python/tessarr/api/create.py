@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import ArgumentError
 from tessarr.group import Group
-from tessarr.options import current
 from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
@@ -177,20 +176,20 @@ def create_array(
         raise TypeError(
             f"create_array() takes the store first: write shape={store!r}, or tessarr.create"
         )
-    from tessarr.array import create as creating
+    from tessarr.array.create import CreationPlan
+    from tessarr.array.keywords import parse_keywords
 
-    zarr_format_ = (
-        settings.get("zarr_format") or settings.get("zarr_version") or current().zarr_format
-    )
+    keywords = parse_keywords(settings)
     resolved, node_path = locate_node(
         store,
         "w",
         name if path is None else path,
-        zarr_format_,
+        keywords.meta["zarr_format"],
         chunk_store=chunk_store,
         storage_options=storage_options,
     )
-    return creating.create_array(resolved, node_path, shape=shape, data=data, **settings)
+    plan = CreationPlan.from_keywords(resolved, keywords, shape=shape, data=data)
+    return plan.execute(node_path)
 
 
 def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
@@ -271,7 +270,8 @@ def create_group(
     attributes
         The attributes of the group.
     zarr_format
-        2 or 3; by default as the options say, which is 3.
+        2 or 3; by default as the options say, which is 3. With an explicit format, a group of the
+        other format may exist at the path.
     overwrite
         Delete an existing node, with everything below it. By default an existing node is an error.
     chunk_store, storage_options
@@ -421,7 +421,8 @@ def from_array(
     }
     overrides = {name: value for name, value in codecs_and_chunks.items() if name not in kept_names}
     # zarr-python's default of these is None, which keeps what the other array has.
-    overrides |= {name: value for name, value in settings.items() if value is not None}
+    keeps = {name for name, value in settings.items() if value is None} - {"fill_value"}
+    overrides |= {name: value for name, value in settings.items() if name not in keeps}
     like = settings_like(data, overrides, with_metadata=True)
     del like["shape"]
     with allow_copied_tokens(copied="attributes" not in overrides):

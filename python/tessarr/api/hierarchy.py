@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 from tessarr.api.open import open as open_node
 from tessarr.api.open import open_group
 from tessarr.array import Array, bind_array
-from tessarr.flow import consolidate, create, migrate
+from tessarr.flow import consolidate, convert, create
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.group import Group, bind_node
 from tessarr.group.create import parse_nodes
 from tessarr.metadata.from_user import read_user_metadata
 from tessarr.options import current
-from tessarr.store.resolve import locate_node
+from tessarr.store.resolve import locate_node, refuse_icechunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,6 +94,7 @@ def create_hierarchy(
     'a/b' Array(/a/b, (3,), int16, chunks=(3,), order=C)
     """
     resolved, base = locate_node(store, "a", path, zarr_format)
+    refuse_icechunk(resolved)
     form = zarr_format or run_flow(_find_format(base), resolved) or _get_user_format(nodes)
     metas = parse_nodes(nodes, resolved, base, form or current().zarr_format)
     created = run_flow(create.create_nodes(metas, overwrite=overwrite, store=resolved), resolved)
@@ -392,6 +393,6 @@ def migrate_1to2(
     ['.zarray', '.zattrs', '0']
     """
     resolved, base = locate_node(store, "r+", path)
-    run_flow(migrate.migrate_array(base, order=order), resolved)
+    run_flow(convert.migrate_array(base, order=order), resolved)
     meta = run_flow(open_flow.open_array(base, zarr_format=2), resolved)
     return bind_array(meta, resolved, base, read_only=False, present="document")

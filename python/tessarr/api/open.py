@@ -23,7 +23,7 @@ from tessarr.flow.run import run_flow
 from tessarr.format.node_path import check_path
 from tessarr.group import bind_node
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.store.resolve import get_folder, locate_node
+from tessarr.store.resolve import get_folder, locate_node, refuse_icechunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -411,6 +411,7 @@ class _OpenRequest:
                     hint="" if meta is not None else self._hint(mode),
                 )
         assert create is not None
+        refuse_icechunk(self.store)
         try:
             return create(overwrite=mode == "w")
         except ExistsError:
@@ -461,8 +462,7 @@ def _parse_settings(
     settings: dict[str, Any], zarr_format: ZarrFormat | None, function: str
 ) -> tuple[dict[str, Any], ZarrFormat | None]:
     """Return the runtime settings and the format; reject unknown keywords."""
-    from tessarr.array.config import check_keywords, runtime_settings
-    from tessarr.array.keywords import SETTING_NAMES
+    from tessarr.array.keywords import SETTING_NAMES, check_keywords, runtime_settings
 
     known = _GROUP_SETTINGS if function == "open_group" else {*SETTING_NAMES, "shape", "data"}
     check_keywords(settings, function, known)

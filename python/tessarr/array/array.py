@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from tessarr._engine import ArrayBase
 from tessarr.array.description import (
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tessarr.array.async_array import AsyncArray
-    from tessarr.array.config import ArrayConfig
+    from tessarr.array.keywords import ArrayConfig
     from tessarr.array.properties import ViewOrigin
     from tessarr.codec import CodecLike
     from tessarr.dtype.names import DataTypeLike
@@ -107,6 +108,8 @@ class Array(ArrayMutation):
         "_write_empty_chunks",
     )
 
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
+
     def __new__(  # noqa: PLR0917 (as in zarr-python)
         cls,
         store: StoreLike,
@@ -122,7 +125,7 @@ class Array(ArrayMutation):
         **settings: Any,
     ) -> Self:
         if settings:
-            from tessarr.array.config import check_keywords, runtime_settings
+            from tessarr.array.keywords import check_keywords, runtime_settings
 
             check_keywords(settings, cls.__name__, _OTHER_KEYWORDS)
             zarr_format = zarr_format or settings.get("zarr_version")
@@ -203,7 +206,7 @@ class Array(ArrayMutation):
     @property
     def config(self) -> ArrayConfig:
         """The runtime settings, which are not stored."""
-        from tessarr.array.config import ArrayConfig
+        from tessarr.array.keywords import ArrayConfig
 
         return ArrayConfig(self._write_empty_chunks, self._missing == "fill")
 
@@ -228,12 +231,12 @@ class Array(ArrayMutation):
         >>> a.nchunks_initialized
         2
         """
-        from tessarr.array.config import config_settings
+        from tessarr.array.keywords import config_settings
 
         runtime = config_settings(config)
         return bind_as(
             type(self),
-            self.metadata,
+            self._metadata,
             self._store,
             self._path,
             read_only=self._read_only,
@@ -313,7 +316,7 @@ class Array(ArrayMutation):
             "filters": filters,
         }
         others = {"read_only": read_only, "synchronizer": synchronizer}
-        return self._view("view", {**changes, **others}, view_metadata(self.metadata, **changes))
+        return self._view("view", {**changes, **others}, view_metadata(self._metadata, **changes))
 
     def astype(self, dtype: DataTypeLike) -> Self:
         """Return a read-only view that casts elements when it reads them.
@@ -337,7 +340,7 @@ class Array(ArrayMutation):
         from tessarr.metadata.view import cast_metadata
 
         return self._view(
-            "astype", {"dtype": dtype}, cast_metadata(self.metadata, dtype), read_only=True
+            "astype", {"dtype": dtype}, cast_metadata(self._metadata, dtype), read_only=True
         )
 
     def _view(
@@ -390,6 +393,11 @@ class Array(ArrayMutation):
         }
         stored = dump_documents(self._meta), self._store, self._path, self._meta.is_v1
         return type(self)._unpickle, (*stored, settings)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        from tessarr.array.token import compute_token
+
+        return compute_token(self)
 
     @classmethod
     def _unpickle(

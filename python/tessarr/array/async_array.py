@@ -104,13 +104,13 @@ class AsyncArray:
         self, selection: SelectionLike = ..., *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_basic_selection` does."""
-        return _run_in_thread(self._array.get_basic_selection, selection, out=out, fields=fields)
+        return asyncio.to_thread(self._array.get_basic_selection, selection, out=out, fields=fields)
 
     def get_orthogonal_selection(
         self, selection: SelectionLike, *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_orthogonal_selection` does."""
-        return _run_in_thread(
+        return asyncio.to_thread(
             self._array.get_orthogonal_selection, selection, out=out, fields=fields
         )
 
@@ -118,7 +118,7 @@ class AsyncArray:
         self, selection: SelectionLike, *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_coordinate_selection` does."""
-        return _run_in_thread(
+        return asyncio.to_thread(
             self._array.get_coordinate_selection, selection, out=out, fields=fields
         )
 
@@ -126,26 +126,26 @@ class AsyncArray:
         self, mask: ArrayLike, *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_mask_selection` does."""
-        return _run_in_thread(self._array.get_mask_selection, mask, out=out, fields=fields)
+        return asyncio.to_thread(self._array.get_mask_selection, mask, out=out, fields=fields)
 
     def get_block_selection(
         self, selection: SelectionLike, *, out: Any = None, fields: FieldsLike | None = None
     ) -> Awaitable[Any]:
         """Read as `Array.get_block_selection` does."""
-        return _run_in_thread(self._array.get_block_selection, selection, out=out, fields=fields)
+        return asyncio.to_thread(self._array.get_block_selection, selection, out=out, fields=fields)
 
     async def resize(self, new_shape: Any, **settings: Any) -> None:
         """Change the shape, as `Array.resize` does."""
-        await _run_in_thread(self._array.resize, new_shape, **settings)
+        await asyncio.to_thread(self._array.resize, new_shape, **settings)
 
     async def append(self, data: ArrayLike, axis: int = 0) -> Shape:
         """Add data at the end of an axis, as `Array.append` does."""
-        shape: Shape = await _run_in_thread(self._array.append, data, axis)
+        shape: Shape = await asyncio.to_thread(self._array.append, data, axis)
         return shape
 
     async def update_attributes(self, new_attributes: Mapping[str, Any]) -> AsyncArray:
         """Set attributes and return the array."""
-        await _run_in_thread(self._array.update_attributes, new_attributes)
+        await asyncio.to_thread(self._array.update_attributes, new_attributes)
         return self
 
     async def nchunks_initialized(self) -> int:
@@ -161,10 +161,6 @@ class AsyncArray:
     async def info_complete(self) -> Any:
         """Return `Array.info`."""
         return await asyncio.to_thread(lambda: self._array.info)
-
-
-async def _run_in_thread(method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
-    return await asyncio.to_thread(method, *arguments, **settings)
 
 
 _PROPERTIES = frozenset(

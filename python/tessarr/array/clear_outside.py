@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from tessarr._engine import ArrayBase, Description
-from tessarr.flow import measure
+from tessarr.flow import stored_sizes
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Delete, run_flow
 from tessarr.indexing import read_target, select_basic
@@ -60,7 +60,7 @@ class StoredArray(Protocol):
     _store: Store
 
     @property
-    def metadata(self) -> ArrayMeta:
+    def _metadata(self) -> ArrayMeta:
         """The metadata."""
         ...
 
@@ -106,7 +106,7 @@ def _keys_outside(
     if prod(large) - prod(map(min, large, small)) <= few:
         keys = [encoding.encode(cell) for cell in _cells_outside(large, small)]
     else:
-        stored_keys = yield from measure.list_keys(path)
+        stored_keys = yield from stored_sizes.list_keys(path)
         cells = [(key, encoding.decode(key, meta.rank)) for key in stored_keys]
         keys = [key for key, cell in cells if cell and any(map(operator.ge, cell, small))]
     return [prefix_of(path) + key for key in keys]

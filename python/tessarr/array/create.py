@@ -27,7 +27,6 @@ from tessarr.indexing.array_likes import (
 from tessarr.indexing.assigned_values import is_raised_by_value
 from tessarr.metadata.build import AUTO, build_array_meta, encode_fill_value, is_auto
 from tessarr.node.replace import replace_node
-from tessarr.options import current
 from tessarr.store.adapt import get_dimension_separator, get_user_store
 from tessarr.transfer import is_lazy
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
 
-    from tessarr.array.keywords import Settings
+    from tessarr.array.keywords import CreationSettings, Settings
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.types import Shape, ShapeLike
@@ -98,13 +97,27 @@ class CreationPlan:
         **settings: Unpack[Settings],
     ) -> CreationPlan:
         """Return the plan for an array with these settings, without I/O."""
-        keywords = parse_keywords(settings)
+        return cls.from_keywords(store, parse_keywords(settings), shape=shape, data=data)
+
+    @classmethod
+    def from_keywords(
+        cls,
+        store: Store,
+        keywords: CreationSettings,
+        *,
+        shape: ShapeLike | None = None,
+        data: Any = None,
+    ) -> CreationPlan:
+        """Return the plan for an array with parsed settings, without I/O."""
         if keywords.meta["zarr_format"] == 2:
             keywords.meta.update(_store_separator(store, keywords.meta.get("dimension_separator")))
-        initial = _InitialData.from_user(data, shape, keywords.meta)
+        initial = None if data is None else _InitialData.from_user(data, shape, keywords.meta)
         meta = _build_meta(initial, shape, keywords.meta)
-        _check_maxshape(keywords.maxshape, meta.shape)
-        values = initial.prepare_values(meta) if keywords.write_data else None
+        if keywords.maxshape is not None:
+            _check_maxshape(keywords.maxshape, meta.shape)
+        values = None
+        if initial is not None and keywords.write_data:
+            values = initial.prepare_values(meta)
         return cls(store, meta, values, keywords.opened, keywords.overwrite)
 
     def read_own_source(self, path: str) -> None:
@@ -171,25 +184,23 @@ def _store_separator(store: Store, requested: str | None) -> dict[str, Any]:
     return {"dimension_separator": separator_of_store}
 
 
+@dataclass(slots=True)
 class _InitialData:
-    """The initial values of a new array, if any.
+    """The initial values of a new array.
 
     An array of another library or in another store stays unread until `tessarr` writes it part
     by part.
     """
 
-    def __init__(self, source: Any, values: Any = None, dtype: Any = None) -> None:
-        self.source = source
-        self.values = values
-        self.dtype = dtype
+    source: Any
+    values: Any
+    dtype: Any
 
     @classmethod
     def from_user(
         cls, data: Any, shape: ShapeLike | None, settings: Mapping[str, Any]
     ) -> _InitialData:
         dtype = settings.get("dtype")
-        if data is None:
-            return cls(None, None, dtype)
         if not isinstance(data, np.ndarray) and is_lazy(data, np.dtype(float)):
             return cls(data, data, _lazy_data_type(data) if dtype is None else dtype)
         source = data if type(data) is np.ndarray else _load_values(data)
@@ -204,13 +215,9 @@ class _InitialData:
             values = _as_array(source, _record_type(dtype))
         return cls(source, values, _infer_data_type(values, settings) if dtype is None else dtype)
 
-    @property
-    def shape(self) -> Shape | None:
-        return None if self.values is None else tuple(self.values.shape)
-
     def prepare_values(self, meta: ArrayMeta) -> Any:
-        """Return validated values for an assignment to the whole array, or None."""
-        if self.values is None or not isinstance(self.values, np.ndarray):
+        """Return validated values for an assignment to the whole array."""
+        if not isinstance(self.values, np.ndarray):
             return self.values
         data_type = meta.data_type
         values: Any = self.values
@@ -251,23 +258,22 @@ class _InitialData:
 
 
 def _build_meta(
-    initial: _InitialData, shape: ShapeLike | None, settings: dict[str, Any]
+    initial: _InitialData | None, shape: ShapeLike | None, settings: dict[str, Any]
 ) -> ArrayMeta:
-    if initial.shape is not None:
-        if shape is not None and normalize_shape(shape) != initial.shape:
+    dtype = settings.get("dtype") if initial is None else initial.dtype
+    keywords: dict[str, Any] = {**settings, "dtype": "float64" if dtype is None else dtype}
+    if initial is not None:
+        data_shape = tuple(initial.values.shape)
+        if shape is not None and normalize_shape(shape) != data_shape:
             raise ArgumentError(
-                f"shape {shape} does not fit data of shape {initial.shape}", kind="shape_mismatch"
+                f"shape {shape} does not fit data of shape {data_shape}", kind="shape_mismatch"
             )
-        shape = initial.shape
+        shape = data_shape
+        if is_auto(settings.get("fill_value", AUTO)):
+            keywords["fill_value"] = initial.fill(keywords["dtype"])
     if shape is None:
         raise TypeError("a new array needs a shape, or data")
-    if settings.get("codecs") is None:
-        settings.setdefault("compressors", current().compressor)
-    dtype = "float64" if initial.dtype is None else initial.dtype
-    keywords: dict[str, Any] = {**settings, "shape": shape, "dtype": dtype}
-    if is_auto(settings.get("fill_value", AUTO)):
-        keywords["fill_value"] = initial.fill(dtype)
-    return build_array_meta(**keywords)
+    return build_array_meta(shape=shape, **keywords)
 
 
 def _load_values(data: Any) -> Any:
@@ -323,8 +329,6 @@ def _is_netcdf(data: Any) -> bool:
 
 def _check_maxshape(maxshape: Any, shape: Shape) -> None:
     """Check h5py's maximum lengths, which are otherwise ignored: every array can grow."""
-    if maxshape is None:
-        return
     limits = tuple(maxshape) if np.iterable(maxshape) else (maxshape,)
     fits = len(limits) == len(shape)
     if not fits or any(m is not None and m < n for m, n in zip(limits, shape, strict=True)):

@@ -1,4 +1,4 @@
-"""Keywords of the functions that create arrays.
+"""Keywords of the functions that create arrays, and runtime settings, which are not stored.
 
 `Settings` lists the keywords. `parse_keywords` translates the names of zarr-python 2 and h5py,
 rejects unknown and contradictory keywords, and groups the rest by the module that uses them.
@@ -7,10 +7,11 @@ rejects unknown and contradictory keywords, and groups the rest by the module th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
-from tessarr.array.config import RUNTIME_SETTINGS, check_keywords, runtime_settings
+import numpy as np
+
 from tessarr.codec import to_codec, to_list
 from tessarr.codec.base import find_codec_by_id, find_plain_codec
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -18,6 +19,8 @@ from tessarr.metadata.build import AUTO
 from tessarr.options import current
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tessarr.codec import Codec, CodecLike
     from tessarr.dtype.names import DataTypeLike
     from tessarr.format.chunk_key_encoding import ChunkKeyEncoding
@@ -25,7 +28,17 @@ if TYPE_CHECKING:
     from tessarr.store.resolve import StoreLike
     from tessarr.types import MemoryOrder, Missing, ZarrFormat
 
-__all__ = ["SETTING_NAMES", "CreationSettings", "Settings", "StoreSettings", "parse_keywords"]
+__all__ = [
+    "SETTING_NAMES",
+    "ArrayConfig",
+    "CreationSettings",
+    "Settings",
+    "StoreSettings",
+    "check_keywords",
+    "config_settings",
+    "parse_keywords",
+    "runtime_settings",
+]
 
 
 class SettingsWithoutFill(TypedDict, total=False):
@@ -145,16 +158,19 @@ def parse_keywords(settings: Mapping[str, Any], function: str = "create_array") 
     >>> parse_keywords(keywords).meta["compressors"]
     Zlib(level=1)
     """
-    check_keywords(settings, function, SETTING_NAMES)
-    remaining = dict(settings)
+    if not settings.keys() <= SETTING_NAMES:
+        check_keywords(settings, function, SETTING_NAMES)
+    options, remaining = current(), dict(settings)
     _rename_aliases(remaining, function)
-    zarr_format: ZarrFormat = remaining.get("zarr_format") or current().zarr_format
-    remaining["zarr_format"] = zarr_format
+    remaining["zarr_format"] = remaining.get("zarr_format") or options.zarr_format
     _convert_compression(remaining, function)
+    if remaining.get("codecs") is None:
+        remaining.setdefault("compressors", options.compressor)
     if remaining.get("order", "C") is None:
         del remaining["order"]
-    if remaining.pop("meta_array", None) is not None and not _is_numpy(settings["meta_array"]):
-        raise UnsupportedError(f"meta_array {settings['meta_array']!r}: arrays are read as NumPy's")
+    meta_array = remaining.pop("meta_array", None)
+    if meta_array is not None and not isinstance(meta_array, np.ndarray):
+        raise UnsupportedError(f"meta_array {meta_array!r}: arrays are read as NumPy's")
     runtime = runtime_settings(remaining)
     for name in (*RUNTIME_SETTINGS, "cache_attrs", "config", "partial_decompress"):
         remaining.pop(name, None)
@@ -170,7 +186,7 @@ def parse_keywords(settings: Mapping[str, Any], function: str = "create_array") 
 def _rename_aliases(settings: dict[str, Any], function: str) -> None:
     """Replace alternative names of settings by the current ones."""
     for name in ("compressor", "compressors", "compression"):
-        if _is_default(settings.get(name)):
+        if name in settings and _is_default(settings[name]):
             del settings[name]
     if settings.get("zarr_version", 0) is None:
         del settings["zarr_version"]
@@ -206,8 +222,8 @@ def _convert_compression(settings: dict[str, Any], function: str) -> None:
 def _add_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: bool) -> Any:
     """Return the compressors with HDF5's filters, in the order of HDF5."""
     from tessarr.codec.blosc import Blosc
-    from tessarr.codec.fletcher32 import Fletcher32
-    from tessarr.codec.shuffle import Shuffle
+    from tessarr.codec.checksum import Fletcher32
+    from tessarr.codec.native import Shuffle
 
     compressors = settings.get("compressors", current().compressor)
     if _is_default(compressors):
@@ -235,7 +251,7 @@ def _compression_codec(compression: Any, options: Any, zarr_format: ZarrFormat) 
     codec: Any = codec_id and (find_plain_codec(codec_id) or find_codec_by_id(codec_id))
     if not codec:
         from tessarr.codec.base import list_codec_names
-        from tessarr.format.suggestions import did_you_mean
+        from tessarr.format.hints import did_you_mean
 
         hint = did_you_mean(compression, list_codec_names())
         hint = hint or ": Tessarr has 'gzip', 'blosc', 'zstd', 'lz4', 'bz2', 'lzma' and others"
@@ -254,7 +270,124 @@ def _compression_codec(compression: Any, options: Any, zarr_format: ZarrFormat) 
     return to_codec(new_codec)
 
 
-def _is_numpy(array: object) -> bool:
-    import numpy as np
+RUNTIME_SETTINGS: Final = (
+    "write_empty_chunks",
+    "missing",
+    "synchronizer",
+    "cache_metadata",
+    "read_only",
+)
+"""The names of runtime settings."""
 
-    return isinstance(array, np.ndarray)
+_MISSING: Final = ("fill", "refuse_chunks", "refuse")
+
+_FOREIGN_NAMES: Final = {
+    "dims": "dimension_names",
+    "dim_names": "dimension_names",
+    "fill": "fill_value",
+    "level": "compression_opts",
+    "format": "zarr_format",
+}
+"""Names that other libraries use for a setting."""
+
+_RUNTIME_HINTS: Final = frozenset(
+    ["order", "sharding_coalesce_max_bytes", "sharding_coalesce_max_gap_bytes"]
+)
+"""Members of zarr-python's ``config`` that Tessarr ignores: the engine controls these aspects."""
+
+
+_RUNTIME_FLAGS: Final = frozenset(["read_missing_chunks", "write_empty_chunks"])
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayConfig:
+    """Runtime settings of an array.
+
+    Parameters
+    ----------
+    write_empty_chunks
+        Whether chunks that hold only the fill value are stored.
+    read_missing_chunks
+        Whether chunks that are not stored read as the fill value. If False, reading such a chunk
+        raises `tessarr.errors.NotFoundError`. Without `write_empty_chunks`, that includes chunks
+        that hold only the fill value.
+    order
+        The memory order of results: always C.
+    """
+
+    write_empty_chunks: bool = False
+    read_missing_chunks: bool = True
+    order: Literal["C"] = "C"
+
+
+def runtime_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the runtime settings, as keywords of `tessarr.array.bind_array`.
+
+    Examples
+    --------
+    >>> runtime_settings({"chunks": 10, "config": {"write_empty_chunks": True}})
+    {'write_empty_chunks': True}
+    """
+    config = settings.get("config")
+    runtime = {} if config is None else config_settings(config)
+    for name in RUNTIME_SETTINGS:
+        if name in settings:
+            runtime[name] = settings[name]
+    if runtime.get("synchronizer") is not None:
+        from tessarr.node.synchronizer import check_synchronizer
+
+        check_synchronizer(runtime["synchronizer"])
+    if settings.get("cache_attrs", True) is False:
+        runtime["cache_metadata"] = False
+    if runtime.get("missing", "fill") not in _MISSING:
+        raise ArgumentError(f"missing {runtime['missing']!r} is not one of {', '.join(_MISSING)}")
+    return runtime
+
+
+def check_keywords(settings: Iterable[str], function: str, known: Collection[str]) -> None:
+    """Raise a TypeError if a keyword is unknown.
+
+    Examples
+    --------
+    >>> check_keywords({"compresion": None}, "zeros", ("chunks", "compression"))
+    Traceback (most recent call last):
+    TypeError: zeros() got an unexpected keyword argument 'compresion'; did you mean 'compression'?
+    """
+    for name in settings:
+        if name not in known:
+            from tessarr.format.hints import did_you_mean
+
+            other = _FOREIGN_NAMES.get(name)
+            hint = did_you_mean(other if other in known else name, known)
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def config_settings(config: Any) -> dict[str, Any]:
+    """Return the runtime settings in a ``config`` of Tessarr or zarr-python.
+
+    Raises
+    ------
+    TypeError
+        If `config` is not a mapping, or has an unknown member.
+    ArgumentError
+        If a member has an invalid value.
+    """
+    if config is None:
+        return {}
+    if isinstance(config, ArrayConfig):
+        config = asdict(config)
+    if hasattr(config, "to_dict"):
+        config = config.to_dict()
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config is a mapping, not {config!r}")
+    result: dict[str, Any] = {}
+    for name, value in config.items():
+        if name in _RUNTIME_FLAGS and not isinstance(value, bool):
+            raise ArgumentError(f"{name} of config is True or False, not {value!r}")
+        if name == "write_empty_chunks":
+            result[name] = value
+        elif name == "read_missing_chunks":
+            result["missing"] = "fill" if value else "refuse_chunks"
+        elif name not in _RUNTIME_HINTS:
+            raise TypeError(f"config has no member {name!r}")
+    return result

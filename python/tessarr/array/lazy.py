@@ -107,6 +107,11 @@ class LazyArray(ScalarConversion):
         """The map from the view's indices to the array's indices."""
         return self._transform
 
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        from dask.base import normalize_token
+
+        return "tessarr.lazy", normalize_token(self._array), normalize_token(self._transform)
+
     def __getitem__(self, key: SelectionLike) -> LazyArray:
         return self._apply_operation("default", key)
 
@@ -213,12 +218,6 @@ class LazyArray(ScalarConversion):
         if not self.ndim:
             raise TypeError("len() of a view without axes")
         return self.shape[0]
-
-    def __getstate__(self) -> tuple[_IndexableArray, IndexTransform]:
-        return self._array, self._transform
-
-    def __setstate__(self, state: tuple[_IndexableArray, IndexTransform]) -> None:
-        self._array, self._transform = state
 
     def _read_first(self) -> Any:
         return self[(0,) * self.ndim].read().result()

@@ -91,7 +91,10 @@ def settings_like(
         like |= {"fill_value": fill}
     for name in _overridden_names(shape, like, settings):
         like.pop(name, None)
-    return {**{name: value for name, value in like.items() if value is not None}, **settings}
+    overrides = dict(settings)
+    if overrides.get("zarr_format", 0) is None:  # the format of the array
+        del overrides["zarr_format"]
+    return {**{name: value for name, value in like.items() if value is not None}, **overrides}
 
 
 def fill_settings_like(a: Any, fill_value: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,7 +157,7 @@ def type_of(a: Any) -> Any:
     (dtype('float64'), None)
     """
     if isinstance(a, Array):
-        return a.metadata.data_type
+        return a._metadata.data_type
     dtype = getattr(a, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind != "O" or not dtype.metadata:
         return dtype
@@ -187,13 +190,15 @@ def _metadata_like(a: Any, source: int, form: int) -> dict[str, Any]:
     if source != form:
         return rest
     if form == 2:
-        rest["dimension_separator"] = getattr(_chunk_key_encoding(a), "separator", None)
+        keys = _chunk_key_encoding(a)
+        explicit = getattr(keys, "is_explicit", False)
+        rest["dimension_separator"] = keys.separator if explicit else None
     elif isinstance(a, Array):
-        rest["chunk_key_encoding"] = a.metadata.chunk_key_encoding
+        rest["chunk_key_encoding"] = a._metadata.chunk_key_encoding
     else:
         rest["chunk_key_encoding"] = a.metadata.chunk_key_encoding.to_dict()
     return rest
 
 
 def _chunk_key_encoding(a: Any) -> Any:
-    return a.metadata.chunk_key_encoding if isinstance(a, Array) else None
+    return a._metadata.chunk_key_encoding if isinstance(a, Array) else None

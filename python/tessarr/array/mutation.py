@@ -200,8 +200,6 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         new = resolve_separator(stored, store)
         if new.data_type.elements == old.data_type.elements == "text":
             new = use_text_type(new, "object" if old.data_type.numpy.kind == "O" else "string")
-        if new.zarr_format == 2:
-            new = resolve_separator(new, store)
         return new
 
     # Internal state

@@ -48,9 +48,9 @@ class NumPyProtocol(ArrayIndexing):
         return 1, 0
 
     def __len__(self) -> int:
-        if not self.metadata.shape:
+        if not self._metadata.shape:
             raise TypeError("an array without axes has no length")
-        return self.metadata.shape[0]
+        return self._metadata.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items along the first axis; each chunk is read once."""
@@ -82,7 +82,7 @@ class NumPyProtocol(ArrayIndexing):
         >>> [int(item) for item in a.islice(1, 4)]
         [10, 20, 30]
         """
-        if not self.metadata.shape:
+        if not self._metadata.shape:
             raise TypeError("iteration over an array without axes")
         try:
             first = 0 if start is None else operator.index(start)
@@ -97,7 +97,7 @@ class NumPyProtocol(ArrayIndexing):
 
     def __contains__(self, item: object) -> bool:
         """Return whether an element equals `item`; stop reading at the first one."""
-        if not self.metadata.shape:
+        if not self._metadata.shape:
             return bool(np.any(self[()] == item))
         return any(bool(np.any(slab == item)) for slab in self._iter_slabs())
 

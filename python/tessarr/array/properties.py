@@ -101,7 +101,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     # Runtime settings
 
     @property
-    def metadata(self) -> ArrayMeta:
+    def _metadata(self) -> ArrayMeta:
         """The metadata in the model of format 3. Do not modify it."""
         if not self._cache_metadata:
             self.refresh()
@@ -141,7 +141,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     @property
     def shape(self) -> Shape:
         """The lengths of the axes. Assigning resizes, as `resize` does."""
-        return self.metadata.shape
+        return self._metadata.shape
 
     @shape.setter
     def shape(self, shape: Shape) -> None:
@@ -150,22 +150,22 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The data type of the elements."""
-        return self.metadata.data_type.numpy
+        return self._metadata.data_type.numpy
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.metadata.shape)
+        return len(self._metadata.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return prod(self.metadata.shape)
+        return prod(self._metadata.shape)
 
     @property
     def itemsize(self) -> int:
         """The bytes of one element."""
-        return self.metadata.data_type.numpy.itemsize
+        return self._metadata.data_type.numpy.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -179,29 +179,29 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
         If the chunks of an axis have different lengths, the axis has a tuple of all lengths, as in
         Dask: ``((10, 20, 5), 4)``.
         """
-        return self.metadata.chunks
+        return self._metadata.chunks
 
     @property
     def shards(self) -> ChunkLengths | None:
         """The shape of a shard, which is written as a whole; None without shards."""
-        return self.metadata.shards
+        return self._metadata.shards
 
     @property
     def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """The lengths of all `chunks` along each axis, clipped to the array, as Dask's chunks."""
-        pairs = zip(self.metadata.chunk_cuts, self.shape, strict=True)
+        pairs = zip(self._metadata.chunk_cuts, self.shape, strict=True)
         return tuple(cuts.lengths(size) for cuts, size in pairs)
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """The lengths of all shards (or chunks) along each axis, clipped to the array."""
-        pairs = zip(self.metadata.chunk_grid.cuts, self.shape, strict=True)
+        pairs = zip(self._metadata.chunk_grid.cuts, self.shape, strict=True)
         return tuple(cuts.lengths(size) for cuts, size in pairs)
 
     @property
     def cdata_shape(self) -> Shape:
         """The number of `chunks` along each axis."""
-        pairs = zip(self.metadata.chunk_cuts, self.shape, strict=True)
+        pairs = zip(self._metadata.chunk_cuts, self.shape, strict=True)
         return tuple(cuts.count(size) for cuts, size in pairs)
 
     @property
@@ -215,7 +215,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
         Assigning changes the value of all elements that are not stored.
         """
-        return self.metadata.fill_scalar
+        return self._metadata.fill_scalar
 
     @fill_value.setter
     def fill_value(self, value: Any) -> None:
@@ -234,7 +234,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     @property
     def order(self) -> MemoryOrder:
         """The layout of the elements within a stored chunk; results are always in C order."""
-        return self.metadata.order
+        return self._metadata.order
 
     @property
     def meta_array(self) -> np.ndarray[Any, Any]:
@@ -244,12 +244,12 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """The names of the axes, if any."""
-        return self.metadata.dimension_names
+        return self._metadata.axis_names
 
     @property
     def codecs(self) -> tuple[Codec, ...]:
         """All codecs, in the order of encoding."""
-        return self.metadata.codecs.codecs
+        return self._metadata.codecs.codecs
 
     @property
     def filters(self) -> tuple[Codec, ...]:
@@ -257,9 +257,9 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
         return self._codec_roles.filters
 
     @property
-    def serializer(self) -> ArrayBytesCodec:
-        """The array-to-bytes codec of `chunks`."""
-        return self._codec_roles.serializer
+    def serializer(self) -> ArrayBytesCodec | None:
+        """The array-to-bytes codec of `chunks`; None in format 2, which has none."""
+        return None if self._metadata.zarr_format == 2 else self._codec_roles.serializer
 
     @property
     def compressors(self) -> tuple[Codec, ...]:
@@ -298,7 +298,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     def _codec_roles(self) -> CodecRoles:
         from tessarr.metadata.codec_roles import find_codec_roles
 
-        return find_codec_roles(self.metadata)
+        return find_codec_roles(self._metadata)
 
     # Stored values
 
@@ -308,11 +308,11 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
         The property takes one listing.
         """
-        from tessarr.flow import measure
+        from tessarr.flow import stored_sizes
         from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
-        store, path = get_chunk_store(self._store, self._path, self.metadata.storage_transformers)
-        return run_flow(measure.count_stored_chunks(path, self.metadata), store)
+        store, path = get_chunk_store(self._store, self._path, self._metadata.storage_transformers)
+        return run_flow(stored_sizes.count_stored_chunks(path, self._metadata), store)
 
     @property
     def nbytes_stored(self) -> int:
@@ -320,9 +320,9 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
         The property takes one listing, and one request per key for its size.
         """
-        from tessarr.flow import measure
+        from tessarr.flow import stored_sizes
 
-        return run_flow(measure.measure_stored_bytes(self._path), self._store)
+        return run_flow(stored_sizes.measure_stored_bytes(self._path), self._store)
 
     @property
     def initialized(self) -> int:
@@ -387,7 +387,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
         """
         from tessarr.array.digest import compute_digest
 
-        return compute_digest(self._store, self._path, self.metadata, hashname)
+        return compute_digest(self._store, self._path, self._metadata, hashname)
 
     def hexdigest(self, hashname: str = "sha1") -> str:
         """Return `digest` in hexadecimal digits."""

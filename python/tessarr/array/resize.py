@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array.clear_outside import StoredArray as _Array
-    from tessarr.flow.copies import ConsolidatedGroup
+    from tessarr.flow.consolidated_copies import ConsolidatedGroup
     from tessarr.flow.run import KnownDocument
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
@@ -126,7 +126,7 @@ def resize(
     check
         Raises an error if the array with the stored metadata cannot be resized.
     """
-    old = new = array.metadata
+    old = new = array._metadata
     cleared: ArrayMeta | None = None
 
     def change_meta(stored: ArrayMeta) -> ArrayMeta:
@@ -180,7 +180,7 @@ def resize_document(
         Receives the stored metadata if another program has changed the shape: the resize may then
         have to remove more chunks.
     """
-    old = array.metadata
+    old = array._metadata
     name = "zarr.json" if old.zarr_format == 3 else ".zarray"
 
     def change_meta(stored: ArrayMeta) -> ArrayMeta:
@@ -240,7 +240,7 @@ def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
 def _with_shape_lock(array: _Array, work: Callable[[], T], lock_store: Store | None = None) -> T:
     """Call `work` while the shape lock of the array is held."""
     prefix = prefix_of(array.path)
-    document = "zarr.json" if array.metadata.zarr_format == 3 else ".zarray"
+    document = "zarr.json" if array._metadata.zarr_format == 3 else ".zarray"
     with hold_locks(array.synchronizer, [prefix + document]):
         store = array._store if lock_store is None else lock_store
         return store.hold(prefix + ".shape", work)
@@ -383,13 +383,13 @@ def _undo_append(
 
 def _refresh_meta(array: _Array, accept: Accept) -> ArrayMeta:
     """Return the metadata with the stored shape and chunk grid."""
-    stored = run_flow(edit.read_stored_array(array.path, array.metadata.zarr_format), array._store)
+    stored = run_flow(edit.read_stored_array(array.path, array._metadata.zarr_format), array._store)
     return _accept_stored(array, stored, accept)
 
 
 def _accept_stored(array: _Array, stored: ArrayMeta, accept: Accept) -> ArrayMeta:
     """Return the metadata of the array with the shape and chunk grid of `stored`."""
-    meta = array.metadata
+    meta = array._metadata
     if (stored.shape, stored.chunk_grid) != (meta.shape, meta.chunk_grid):
         if stored.rank != meta.rank:
             raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")

@@ -1,4 +1,4 @@
-"""The command ``tessarr``: one module for each verb.
+"""The command ``tessarr``; a module adds one verb or two related ones.
 
 Exit codes:
 
@@ -31,14 +31,12 @@ from tessarr.cli import (
     diff,
     info,
     ls,
-    migrate,
     rm,
-    tree,
     verify,
 )
 from tessarr.cli.option_types import format_options
 from tessarr.errors import TessarrError, TessarrWarning
-from tessarr.format.suggestions import did_you_mean
+from tessarr.format.hints import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +45,6 @@ __all__ = ["build_parser", "main"]
 
 _VERBS = (
     info,
-    tree,
     ls,
     cat,
     attrs,
@@ -55,7 +52,6 @@ _VERBS = (
     diff,
     convert,
     copy,
-    migrate,
     consolidate,
     rm,
     advise,
@@ -190,15 +186,14 @@ def build_parser() -> argparse.ArgumentParser:
     """
     parser = _Parser(
         prog="tessarr",
-        description="Look at Zarr arrays and groups, compare, check, copy and change them.",
-        epilog="Exit codes: 0 success; 1 it failed, copy left something out, or verify, diff or "
-        "consolidate --check found something; 2 wrong usage, and of verify and diff that they "
-        "failed; 130 interrupted.",
+        description="Inspect, compare, check, copy and change Zarr arrays and groups.",
+        epilog="Exit codes: 0 success; 1 failure, an incomplete copy, or findings of verify, diff "
+        "or consolidate --check; 2 wrong usage, or failure of verify or diff; 130 interrupted.",
     )
     parser.add_argument(
         "--version", action=_VersionAction, nargs=0, help="print the version and exit"
     )
-    parser.add_argument("--traceback", action="store_true", help="let errors show where they began")
+    parser.add_argument("--traceback", action="store_true", help="print tracebacks of errors")
     parser.set_defaults(failure=1)
     verbs = parser.add_subparsers(required=True, metavar="COMMAND")
     for verb in _VERBS:

@@ -16,11 +16,12 @@ from tessarr.cli.advise_layouts import (
     suggest_shard_shape,
 )
 from tessarr.cli.advise_measure import Link, measure_layout, take_sample
-from tessarr.cli.node_argument import add_json_option, add_node_argument, open_array_argument
+from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.option_types import parse_size
 from tessarr.cli.output import format_columns, format_duration, format_json, track_progress
-from tessarr.cli.selection import get_ranges, parse_selection
-from tessarr.errors import ArgumentError, TessarrError
+from tessarr.cli.selection import parse_selection, to_ranges
+from tessarr.cli.storage_options import format_storage_options
+from tessarr.errors import ArgumentError, SelectionError, TessarrError
 from tessarr.node.info import format_size
 from tessarr.store import LocalStore
 
@@ -47,47 +48,51 @@ _MAX_ROWS: Final = 10
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
-    parser = verbs.add_parser(
+    parser = add_node_verb(
+        verbs,
         "advise",
+        _run,
         help="recommend chunks and codecs by measuring",
-        description="Take a sample of an array, store it for a moment with other chunks, shards "
-        "and codecs, read it in the ways that you name, and say what each would cost for the "
-        "whole: size, time to write, and requests, bytes and time of each way of reading. "
-        "Nothing is changed; the command that would is printed.",
+        description="Store a sample of an array temporarily with different chunks, shards and "
+        "codecs, read the selections, and estimate for the whole array: size, time to write, and "
+        "requests, bytes and time of each read. The array stays unchanged; the output includes "
+        "the command for a copy.",
         epilog="example: tessarr advise data.zarr/t --read '[0, :, :]' --read '[:, 5, 5]'",
     )
-    add_node_argument(parser)
     parser.add_argument(
         "--read",
         metavar="SELECTION",
         action="append",
         default=[],
-        help="how it is read; may be given several times, twice the same counts double; by "
-        "default a plane across each axis",
+        help="a typical read; repeat the option for several, or to weight one; by default a plane "
+        "across each axis",
     )
     parser.add_argument(
-        "--sample", type=parse_size, default="32M", metavar="BYTES", help="of the sample (32M)"
+        "--sample",
+        type=parse_size,
+        default="32M",
+        metavar="BYTES",
+        help="the size of the sample (32M)",
     )
+    parser.add_argument("--prefer", choices=tuple(_WEIGHTS), help="the cost with more weight")
     parser.add_argument(
-        "--prefer", choices=tuple(_WEIGHTS), help="what counts more than it does by default"
-    )
-    parser.add_argument(
-        "--latency", type=float, metavar="MS", help="of a request: 0.1 for folders, else 30"
+        "--latency",
+        type=float,
+        metavar="MS",
+        help="the latency of a request: 0.1 for folders, else 30",
     )
     parser.add_argument(
         "--bandwidth",
         type=parse_size,
         metavar="BYTES",
-        help="a second: 500M for folders, else 100M",
+        help="bytes per second: 500M for folders, else 100M",
     )
-    parser.add_argument("--target", metavar="DST", help="what the printed command copies to")
-    parser.add_argument("--all", action="store_true", help="print all that was measured")
-    add_json_option(parser)
-    parser.set_defaults(run=_run)
+    parser.add_argument("--target", metavar="DST", help="the target in the printed command")
+    parser.add_argument("--all", action="store_true", help="print all measurements")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    array = open_array_argument(arguments.path, arguments.node)
+    array = get_node_argument(arguments).open_array()
     if not array.size or not array.ndim:
         raise ArgumentError(f"array {array.name!r} has too few elements to be divided")
     accesses = [_parse_access(array, text) for text in arguments.read or _list_planes(array.ndim)]
@@ -101,7 +106,9 @@ def _run(arguments: argparse.Namespace) -> int:
         for name, weight in _WEIGHTS.items()
     }
     sample = take_sample(array, arguments.sample)
-    current_layout = Layout(_get_chunk_shape(array), _get_shard_shape(array))
+    meta = array.metadata
+    shards = next(meta.chunk_grid.shapes()) if meta.is_sharded else None
+    current_layout = Layout(meta.chunk_shape, shards, tuple(array.compressors))
     measurements = _measure_layouts(sample, current_layout, accesses, link, weights)
     best = measurements[0]
     command = _build_command(arguments, array, best.layout)
@@ -122,15 +129,10 @@ def _run(arguments: argparse.Namespace) -> int:
         print(format_json(document))
         return 0
     _print_head(array, sample, accesses, link)
-    _print_table(
-        array,
-        measurements if arguments.all else _select_rows(measurements, current_layout),
-        current_layout,
-        accesses,
-    )
-    current = next(
-        (measurement for measurement in measurements if measurement.layout == current_layout), None
-    )
+    by_layout = {measurement.layout: measurement for measurement in measurements}
+    current = by_layout[current_layout]
+    shown = measurements if arguments.all else measurements[:_MAX_ROWS]
+    _print_table(shown if current in shown else [*shown, current], current_layout, accesses)
     if best.layout == current_layout:
         print("\nIt is stored best as it is, of all that was measured.")
         return 0
@@ -139,22 +141,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _parse_access(array: Array, text: str) -> Access:
-    ranges = get_ranges(array, parse_selection(text))
-    if ranges is None:
-        raise ArgumentError(f"--read {text!r}: integers, slices and '...' only")
-    # Use the array's own rules for what a selection may contain.
-    for axis, (part, length) in enumerate(zip(ranges, array.shape, strict=True)):
-        if isinstance(part, int) and not -length <= part < length:
-            raise ArgumentError(f"--read {text!r}: axis {axis} has no index {part}")
-        if not isinstance(part, int) and not part:
-            raise ArgumentError(f"--read {text!r} selects nothing along axis {axis}")
-    return Access(
-        text,
-        tuple(
-            range(part % length, part % length + 1) if isinstance(part, int) else part
-            for part, length in zip(ranges, array.shape, strict=True)
-        ),
-    )
+    try:
+        access = Access(text, tuple(to_ranges(parse_selection(text), array.shape)))
+    except SelectionError as error:
+        raise ArgumentError(f"--read {text!r}: {error}") from error
+    if not all(access.ranges):
+        raise ArgumentError(f"--read {text!r} selects nothing")
+    return access
 
 
 def _list_planes(rank: int) -> list[str]:
@@ -168,14 +161,6 @@ def _list_planes(rank: int) -> list[str]:
 
 def _get_format(array: Array) -> Literal[2, 3]:
     return 3 if array.zarr_format == 3 else 2
-
-
-def _get_chunk_shape(array: Array) -> Shape:
-    return array.metadata.chunk_shape
-
-
-def _get_shard_shape(array: Array) -> Shape | None:
-    return next(array.metadata.chunk_grid.shapes()) if array.metadata.is_sharded else None
 
 
 def _measure_layouts(
@@ -200,15 +185,11 @@ def _measure_layouts(
         return _rank_measurements(measurements.values(), weights)
 
     measure_all([current_layout], "as it is now")
-    # Skip the array's own codecs, which the current layout includes.
-    all_codecs = list_compressors(array.dtype, _get_format(array))
-    candidates = [codecs for codecs in all_codecs if codecs != tuple(array.compressors)]
-    codecs: list[tuple[Codec, ...] | None] = [
-        measurement.layout.compressors
-        for measurement in measure_all(
-            (replace(current_layout, compressors=codec) for codec in candidates), "codecs"
-        )
-    ]
+    candidates = list_compressors(array.dtype, _get_format(array))
+    ranked = measure_all(
+        (replace(current_layout, compressors=codecs) for codecs in candidates), "codecs"
+    )
+    codecs = [measurement.layout.compressors for measurement in ranked]
     shapes = suggest_chunk_shapes(array.shape, max(array.itemsize, 1), accesses)
     shards: list[Shape | None] = [None] * len(shapes)
     if array.zarr_format == 3:
@@ -260,7 +241,6 @@ def _print_head(array: Array, sample: Sample, accesses: Sequence[Access], link: 
 
 
 def _print_table(
-    array: Array,
     measurements: Sequence[Measurement],
     current_layout: Layout,
     accesses: Sequence[Access],
@@ -275,7 +255,7 @@ def _print_table(
                 "now" if layout == current_layout else "",
                 _format_lengths(layout.chunks),
                 _format_lengths(layout.shards) if layout.shards else "–",
-                _format_codecs(array, layout),
+                " ".join(map(_format_codec, layout.compressors)) or "none",
                 f">{measurement.objects:,}",
                 f">{format_size(measurement.stored_bytes)}",
                 f">{_format_time(measurement.writing_s)}",
@@ -291,27 +271,12 @@ def _print_table(
     print(f"\n{format_columns(rows)}")
 
 
-def _select_rows(measurements: Sequence[Measurement], current_layout: Layout) -> list[Measurement]:
-    """Return the best measurements and that of the current layout."""
-    current = [
-        measurement
-        for measurement in measurements[_MAX_ROWS:]
-        if measurement.layout == current_layout
-    ]
-    return [*measurements[:_MAX_ROWS], *current]
-
-
 def _format_lengths(lengths: Shape) -> str:
     return ",".join(map(str, lengths))
 
 
 def _format_time(seconds: float) -> str:
     return format_duration(seconds) if seconds >= 1 else f"{1000 * seconds:.3g} ms"
-
-
-def _format_codecs(array: Array, layout: Layout) -> str:
-    codecs = array.compressors if layout.compressors is None else layout.compressors
-    return " ".join(map(_format_codec, codecs)) or "none"
 
 
 def _format_codec(codec: Codec) -> str:
@@ -328,11 +293,7 @@ def _format_codec(codec: Codec) -> str:
     return f"{name}-{settings['level']}" if "level" in settings else str(name)
 
 
-def _describe_gain(
-    best: Measurement, current: Measurement | None, accesses: Sequence[Access]
-) -> str:
-    if current is None:
-        return "To store it so:"
+def _describe_gain(best: Measurement, current: Measurement, accesses: Sequence[Access]) -> str:
     words = [
         f"{access.text} in {_format_time(new.seconds)} instead of {_format_time(old.seconds)}"
         for access, old, new in zip(accesses, current.reads, best.reads, strict=True)
@@ -343,12 +304,11 @@ def _describe_gain(
 
 def _to_document(measurement: Measurement, array: Array, current_layout: Layout) -> JSONObject:
     layout = measurement.layout
-    codecs = array.compressors if layout.compressors is None else layout.compressors
     return {
         "current": layout == current_layout,
         "chunks": list(layout.chunks),
         "shards": list(layout.shards) if layout.shards else None,
-        "compressors": [codec.to_json(_get_format(array)) for codec in codecs],
+        "compressors": [codec.to_json(_get_format(array)) for codec in layout.compressors],
         "objects": measurement.objects,
         "stored_bytes": measurement.stored_bytes,
         "writing_s": measurement.writing_s,
@@ -361,12 +321,13 @@ def _build_command(arguments: argparse.Namespace, array: Array, layout: Layout) 
     words: list[str] = ["tessarr", "copy", arguments.path, arguments.target or "NEW"]
     if arguments.node:
         words += ["--node", arguments.node]
+    words += format_storage_options(arguments, "source")
     words += ["--chunks", _format_lengths(layout.chunks)]
     if layout.shards is not None:
         words += ["--shards", _format_lengths(layout.shards)]
     elif array.shards is not None:
         words += ["--shards", "none"]
-    if layout.compressors is not None:
+    if layout.compressors != tuple(array.compressors):
         codecs = [json.dumps(codec.to_json(_get_format(array))) for codec in layout.compressors]
         for text in codecs or ["none"]:
             words += ["--compressors", text]

@@ -21,7 +21,7 @@ import numpy as np
 
 from tessarr.codec import to_codec
 from tessarr.codec.blosc import Blosc
-from tessarr.codec.zstd import Zstd
+from tessarr.codec.native import Zstd
 from tessarr.format.chunk_shape import guess_chunk_shape
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ class Layout:
     chunks, shards
         The shapes of chunks and shards.
     compressors
-        The bytes-to-bytes codecs; None for the current codecs of the array.
+        The bytes-to-bytes codecs.
     """
 
     chunks: Shape
-    shards: Shape | None = None
-    compressors: tuple[Codec, ...] | None = None
+    shards: Shape | None
+    compressors: tuple[Codec, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +151,11 @@ def _scale_lengths(lengths: Sequence[float], count: int, limit: Sequence[int]) -
     remaining = float(count)
     while free:
         factor = (remaining / prod(lengths[axis] for axis in free)) ** (1 / len(free))
-        wanted = {axis: lengths[axis] * factor for axis in free}
-        full = [axis for axis in free if wanted[axis] >= limit[axis]]
-        tiny = [] if full else [axis for axis in free if wanted[axis] <= 1]
+        grown = {axis: lengths[axis] * factor for axis in free}
+        full = [axis for axis in free if grown[axis] >= limit[axis]]
+        tiny = [] if full else [axis for axis in free if grown[axis] <= 1]
         for axis in full or tiny or free:
-            scaled[axis] = float(limit[axis]) if full else 1.0 if tiny else wanted[axis]
+            scaled[axis] = float(limit[axis]) if full else 1.0 if tiny else grown[axis]
         if not full and not tiny:
             break
         remaining /= prod(scaled[axis] for axis in full or tiny)

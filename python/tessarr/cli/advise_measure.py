@@ -21,7 +21,7 @@ import numpy as np
 from tessarr.array.create import create_array
 from tessarr.cli.advise_layouts import Access
 from tessarr.errors import ArgumentError
-from tessarr.flow import measure
+from tessarr.flow import stored_sizes
 from tessarr.flow.run import run_flow
 from tessarr.store import LocalStore
 from tessarr.store.wrappers.instrumented import CountingStore
@@ -148,7 +148,7 @@ def take_sample(array: Array, size_bytes: int) -> Sample:
         If the store holds no chunk of the array.
     """
     meta = array.metadata
-    keys = run_flow(measure.list_keys(array.path), array._store)
+    keys = run_flow(stored_sizes.list_keys(array.path), array._store)
     decoded = (meta.chunk_key_encoding.decode(key, meta.rank) for key in keys)
     grid = meta.grid_shape
     cells = sorted(
@@ -199,7 +199,7 @@ def measure_layout(
         started = perf_counter()
         stored[...] = sample.values
         encoding_s = perf_counter() - started
-        size_bytes = run_flow(measure.measure_stored_bytes(""), store)
+        size_bytes = run_flow(stored_sizes.measure_stored_bytes(""), store)
         keys = [access.move_into(sample.starts, stored.shape) for access in accesses]
         counts = [_measure_read(stored, store, key) for key in keys]
     shape = sample.array.shape
@@ -239,7 +239,6 @@ def _create_array(sample: Sample, layout: Layout, store: CountingStore) -> Array
         settings["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
     else:
         settings["order"] = array.order
-    compressors = array.compressors if layout.compressors is None else layout.compressors
     return create_array(
         store,
         "",
@@ -247,7 +246,7 @@ def _create_array(sample: Sample, layout: Layout, store: CountingStore) -> Array
         dtype=array.metadata.data_type,
         chunks=chunks,
         filters=array.filters or None,
-        compressors=compressors or None,
+        compressors=layout.compressors or None,
         fill_value=array.fill_value,
         zarr_format=3 if array.zarr_format == 3 else 2,
         **settings,

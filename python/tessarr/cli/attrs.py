@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tessarr.cli.node_argument import add_json_option, add_node_argument, open_node_argument
+from tessarr.cli.node_argument import add_node_verb, get_node_argument
+from tessarr.cli.option_types import parse_json_or_text
 from tessarr.cli.output import format_json, format_table
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.format.suggestions import did_you_mean
+from tessarr.format.hints import did_you_mean
 
 if TYPE_CHECKING:
     import argparse
@@ -21,29 +22,31 @@ __all__ = ["add_to"]
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
-    parser = verbs.add_parser(
+    parser = add_node_verb(
+        verbs,
         "attrs",
+        _run,
         help="print, set and delete attributes",
-        description="Print the attributes of an array or a group, all or those that are named; or "
-        "set some, with NAME=VALUE; or delete some. All changes are stored at once or not at all.",
+        description="Print all or some attributes of an array or a group, set some with "
+        "NAME=VALUE, or delete some. The command stores all changes together or none.",
         epilog="example: tessarr attrs data.zarr/temperature units=K valid_range='[0, 400]'",
     )
-    add_node_argument(parser)
     parser.add_argument(
         "attributes",
         metavar="NAME[=VALUE]",
         nargs="*",
-        help="what to print, or to set: a value that is JSON is taken as that, all else as text",
+        help="attributes to print or to set; a value that is not JSON is text",
     )
-    parser.add_argument("--text", action="store_true", help="take values as text, even '1'")
+    parser.add_argument("--text", action="store_true", help="treat all values as text")
     parser.add_argument(
-        "--delete", metavar="NAME", nargs="+", action="extend", default=[], help="delete these"
+        "--delete",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="delete these attributes",
     )
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="only say what would be changed"
-    )
-    add_json_option(parser)
-    parser.set_defaults(run=_run)
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -55,10 +58,10 @@ def _run(arguments: argparse.Namespace) -> int:
     if sum(map(bool, (values_by_name, names, arguments.delete))) > 1:
         raise ArgumentError("print, set or delete: one of them at a time")
     changes = bool(values_by_name or arguments.delete)
-    node = open_node_argument(arguments.path, arguments.node, "r+" if changes else "r")
+    node = get_node_argument(arguments).open("r+" if changes else "r")
     if values_by_name:
         values = {
-            name: text if arguments.text else _parse_value(text)
+            name: text if arguments.text else parse_json_or_text(text)
             for name, text in values_by_name.items()
         }
         if not arguments.dry_run:
@@ -79,13 +82,6 @@ def _run(arguments: argparse.Namespace) -> int:
         attributes = node.attrs.asdict()
         _print_attributes({name: attributes[name] for name in names or attributes}, arguments)
     return 0
-
-
-def _parse_value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _check_names(attributes: Attributes, names: Iterable[str]) -> None:

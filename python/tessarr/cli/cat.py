@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr.cli.node_argument import add_json_option, add_node_argument, open_array_argument
+from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.selection import parse_selection, split_selection
 from tessarr.errors import ArgumentError
 
@@ -34,14 +34,15 @@ _RUN_ELEMENTS: Final = 1 << 16
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
-    parser = verbs.add_parser(
+    parser = add_node_verb(
+        verbs,
         "cat",
+        _run,
         help="print values of an array",
-        description="Print values of an array, or of a selection of it: the last axis along the "
-        "line, planes divided by an empty line. Large arrays go through part by part.",
+        description="Print the values of an array or of a selection. Each line holds one row of "
+        "the last axis, and empty lines separate planes. Large arrays are read in parts.",
         epilog="example: tessarr cat data.zarr/temperature '[0:10, ::2]'",
     )
-    add_node_argument(parser)
     parser.add_argument(
         "selection",
         metavar="SELECTION",
@@ -53,14 +54,12 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--format",
         choices=_FORMATS,
         default="text",
-        help="text, comma-separated values, JSON, NumPy's file format, or the bare bytes",
+        help="text, comma-separated values, JSON, the NumPy file format, or raw bytes",
     )
-    add_json_option(parser)
-    parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    array = open_array_argument(arguments.path, arguments.node)
+    array = get_node_argument(arguments).open_array()
     key = parse_selection(arguments.selection)
     form = "json" if arguments.json else arguments.format
     if form in {"npy", "raw"} and sys.stdout.isatty():

@@ -21,13 +21,13 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
     parser = verbs.add_parser(
         "completion",
-        help="print a script for the completion of a shell",
+        help="print a completion script for a shell",
         description="Print a script that lets a shell complete commands, options and paths.",
         epilog='bash: eval "$(tessarr completion bash)" in ~/.bashrc; zsh: tessarr completion zsh '
         "> a file _tessarr in a folder of $fpath; fish: tessarr completion fish > "
         "~/.config/fish/completions/tessarr.fish",
     )
-    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell")
+    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the name of the shell")
     parser.set_defaults(run=_run)
 
 
@@ -64,21 +64,17 @@ def _list_verbs(parser: argparse.ArgumentParser) -> list[_Verb]:
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     )
     texts = {action.dest: action.help or "" for action in verbs._choices_actions}
-    described: list[_Verb] = []
-    for name, verb_parser in verbs.choices.items():
-        options = tuple(
-            _describe_option(action) for action in verb_parser._actions if action.option_strings
-        )
-        positional = next(
-            (action for action in verb_parser._actions if not action.option_strings), None
-        )
-        choices = (
-            tuple(map(str, positional.choices))
-            if positional is not None and positional.choices
-            else ()
-        )
-        described.append(_Verb(name, texts.get(name, ""), options, choices))
-    return described
+    return [
+        _describe_verb(name, texts.get(name, ""), verb_parser._actions)
+        for name, verb_parser in verbs.choices.items()
+    ]
+
+
+def _describe_verb(name: str, text: str, actions: list[argparse.Action]) -> _Verb:
+    options = [_describe_option(action) for action in actions if action.option_strings]
+    positional = [action for action in actions if not action.option_strings]
+    choices = [str(choice) for action in positional for choice in action.choices or ()]
+    return _Verb(name, text, tuple(options), tuple(choices))
 
 
 def _describe_option(action: argparse.Action) -> _Option:
@@ -90,10 +86,6 @@ def _describe_option(action: argparse.Action) -> _Option:
         isinstance(action, argparse._AppendAction),
         (action.help or "").replace("%%", "%"),
     )
-
-
-def _join_words(*words: str) -> str:
-    return " ".join(words)
 
 
 # Bash
@@ -109,19 +101,19 @@ def _write_bash(verbs: list[_Verb]) -> str:
         "        [[ $word == -* ]] || { verb=$word; break; }",
         "    done",
         "    case $verb in",
-        f"    '') options='{_join_words('--help', '--version', '--traceback')}'",
-        f"        choices='{_join_words(*(verb.name for verb in verbs))}' ;;",
+        "    '') options='--help --version --traceback'",
+        f"        choices='{' '.join(verb.name for verb in verbs)}' ;;",
     ]
     for verb in verbs:
-        names = _join_words(*(name for option in verb.options for name in option.names))
+        names = " ".join(name for option in verb.options for name in option.names)
         lines.append(f"    {verb.name}) options='{names}'")
         if verb.choices:
-            lines.append(f"        choices='{_join_words(*verb.choices)}'")
+            lines.append(f"        choices='{' '.join(verb.choices)}'")
         chosen = [option for option in verb.options if option.choices]
         if chosen:
             lines.append("        case $prev in")
             lines += [
-                f"        {'|'.join(option.names)}) values='{_join_words(*option.choices)}' ;;"
+                f"        {'|'.join(option.names)}) values='{' '.join(option.choices)}' ;;"
                 for option in chosen
             ]
             lines.append("        esac")
@@ -158,7 +150,7 @@ def _write_zsh(verbs: list[_Verb]) -> str:
         "    _arguments -C \\",
         "        '(- *)'{-h,--help}'[show help]' \\",
         "        '(- *)--version[print the version]' \\",
-        "        '--traceback[let errors show where they began]' \\",
+        "        '--traceback[print tracebacks of errors]' \\",
         "        '1: :->verb' '*:: :->rest'",
         "    case $state in",
         "    verb)",
@@ -170,7 +162,7 @@ def _write_zsh(verbs: list[_Verb]) -> str:
         "        case $words[1] in",
     ]
     for verb in verbs:
-        argument = f"*: :({_join_words(*verb.choices)})" if verb.choices else "*:path:_files"
+        argument = f"*: :({' '.join(verb.choices)})" if verb.choices else "*:path:_files"
         specs = [
             *(spec for option in verb.options for spec in _list_zsh_specs(option)),
             _quote(argument),
@@ -190,7 +182,7 @@ def _write_zsh(verbs: list[_Verb]) -> str:
 
 def _list_zsh_specs(option: _Option) -> Iterator[str]:
     star = "*" if option.many else ""
-    value = f":value:({_join_words(*option.choices)})" if option.choices else ":value:_files"
+    value = f":value:({' '.join(option.choices)})" if option.choices else ":value:_files"
     for name in option.names:
         text = f"{star}{name}[{_escape_colons(option.text)}]{value if option.takes_value else ''}"
         yield _quote(text)
@@ -220,13 +212,13 @@ def _write_fish(verbs: list[_Verb]) -> str:
     for verb in verbs:
         start = f"complete -c tessarr -n '__fish_seen_subcommand_from {verb.name}'"
         if verb.choices:
-            lines.append(f"{start} -f -a '{_join_words(*verb.choices)}'")
+            lines.append(f"{start} -f -a '{' '.join(verb.choices)}'")
         for option in verb.options:
             names = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
                 for name in option.names
             )
-            value = f" -x -a '{_join_words(*option.choices)}'" if option.choices else " -r"
+            value = f" -x -a '{' '.join(option.choices)}'" if option.choices else " -r"
             value = value if option.takes_value else ""
             lines.append(f"{start} {names}{value} -d {_quote_fish(option.text)}")
     return "\n".join([*lines, ""])

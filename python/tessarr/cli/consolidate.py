@@ -10,12 +10,7 @@ from tessarr.api.hierarchy import (
     open_consolidated,
     remove_consolidated,
 )
-from tessarr.cli.node_argument import (
-    add_json_option,
-    add_node_argument,
-    open_node_argument,
-    split_location,
-)
+from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.output import format_json
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.group import Group
@@ -23,35 +18,36 @@ from tessarr.group import Group
 if TYPE_CHECKING:
     import argparse
 
+    from tessarr.store.resolve import StoreLike
+
 __all__ = ["add_to"]
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
-    parser = verbs.add_parser(
+    parser = add_node_verb(
+        verbs,
         "consolidate",
-        help="copy all metadata of a hierarchy into one place",
-        description="Copy the metadata of all nodes below a group into one place, so that the "
-        "group is opened with one request.",
+        _run,
+        help="copy all metadata of a hierarchy into one document",
+        description="Copy the metadata of all nodes below a group into one document, so that "
+        "readers need one request.",
     )
-    add_node_argument(parser)
     actions = parser.add_mutually_exclusive_group()
     actions.add_argument(
         "--check", action="store_true", help="compare with the nodes; exit code 1 if they differ"
     )
     actions.add_argument("--remove", action="store_true", help="remove the copies")
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="only say what would be made, or removed"
-    )
-    add_json_option(parser)
-    parser.set_defaults(run=_run)
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    group = open_node_argument(arguments.path, arguments.node, use_consolidated=False)
+    location = get_node_argument(arguments)
+    group = location.open(use_consolidated=False)
     if not isinstance(group, Group):
         raise ArgumentError(f"{arguments.path!r} is an array, and a group is needed")
-    root, path = split_location(arguments.path, arguments.node, search_above=True)
+    reads = arguments.check or arguments.dry_run
+    root, path = location.resolve("r" if reads else "r+", search_above=True)
     if arguments.check:
         return _print_differences(arguments, root, path)
     if arguments.remove:
@@ -70,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_differences(arguments: argparse.Namespace, root: str, path: str) -> int:
+def _print_differences(arguments: argparse.Namespace, root: StoreLike, path: str) -> int:
     try:
         found_differences = consolidated_differences(root, path=path)
     except NotFoundError as error:
@@ -87,7 +83,7 @@ def _print_differences(arguments: argparse.Namespace, root: str, path: str) -> i
     return 1 if found_differences else 0
 
 
-def _remove_copies(root: str, path: str, *, dry_run: bool) -> bool:
+def _remove_copies(root: StoreLike, path: str, *, dry_run: bool) -> bool:
     """Remove consolidated metadata; return whether it existed."""
     if not dry_run:
         return remove_consolidated(root, path=path)

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr._safe_repr import to_printable
-from tessarr.cli.node_argument import LOCATION_HELP, add_json_option, split_location
+from tessarr.cli.node_argument import LOCATION_HELP, add_json_option, get_node_arguments
 from tessarr.cli.option_types import parse_size
 from tessarr.cli.output import Progress, format_json
 from tessarr.cli.selection import parse_selection
+from tessarr.cli.storage_options import add_storage_options
 from tessarr.copying import NOT_COPIED, copy_to
+from tessarr.copying.distributed import connect
 from tessarr.errors import ArgumentError, TessarrWarning
 from tessarr.node.info import format_size
 
@@ -35,10 +37,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     copy = verbs.add_parser(
         "copy",
         help="copy to any store, with other chunks, codecs or format",
-        description="Copy an array, or a group with all that is below, or a file of HDF5, "
-        "netCDF or NumPy (.npy). What is not asked to change stays what it is, and chunks that "
-        "stay the same are copied as they are stored. An interrupted copy is continued by "
-        "--resume.",
+        description="Copy an array, a group with all nodes below it, or an HDF5, netCDF or NumPy "
+        "(.npy) file. Properties without an option stay unchanged, and unchanged chunks are not "
+        "decoded. --resume continues an interrupted copy.",
     )
     _add_arguments(copy)
     copy.add_argument("--format", type=int, choices=(2, 3), help="the format of the copy")
@@ -49,9 +50,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     rechunk = verbs.add_parser(
         "rechunk",
         help="copy with other chunks, in bounded memory",
-        description="Copy an array, or a group with all that is below, with other chunks. Each "
-        "chunk is read as seldom as memory allows, and written once. An interrupted copy is "
-        "continued by --resume.",
+        description="Copy an array, or a group with all nodes below it, with other chunks. The "
+        "copy reads each chunk as few times as the memory limit allows, and writes each chunk "
+        "once. --resume continues an interrupted copy.",
     )
     _add_arguments(rechunk)
     rechunk.set_defaults(run=_run_rechunk, format=None, select=None, dtype=None, fill_value=None)
@@ -59,9 +60,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC", help=LOCATION_HELP)
-    parser.add_argument("target", metavar="DST", help="where to, likewise")
-    parser.add_argument("--node", metavar="NAME", help="the path of a node inside of SRC")
-    for option, purpose in (("--include", "copy only what matches"), ("--exclude", "leave out")):
+    parser.add_argument("target", metavar="DST", help="the target, as for SRC")
+    parser.add_argument("--node", metavar="NAME", help="the path of a node in SRC")
+    for option, purpose in (("--include", "copy only these"), ("--exclude", "omit these")):
         parser.add_argument(
             option,
             metavar="GLOB",
@@ -69,51 +70,63 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"{purpose}: the path of an array, or of a group with all nodes below it, such as "
             "'run*/raw'; you can repeat the option",
         )
-    parser.add_argument("--chunks", metavar="LENGTHS", help=f"{_LENGTHS}; auto: chosen for you")
+    parser.add_argument("--chunks", metavar="LENGTHS", help=f"{_LENGTHS}; auto: automatic lengths")
     parser.add_argument("--shards", metavar="LENGTHS", help=f"{_LENGTHS}; none: no shards")
     parser.add_argument(
         "--compressors",
         metavar="CODEC",
         action="append",
-        help="the name of a codec or its JSON; none for no compression; several are applied in "
-        "their order",
+        help="the name of a codec or its JSON; none: no compression; repeat the option for several "
+        "codecs, in their order",
     )
-    parser.add_argument("--filters", metavar="CODEC", action="append", help="likewise")
-    parser.add_argument("--overwrite", action="store_true", help="delete what is at DST")
+    parser.add_argument("--filters", metavar="CODEC", action="append", help="as for --compressors")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing node at DST")
     parser.add_argument("--resume", action="store_true", help="continue an interrupted copy")
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done")
     parser.add_argument(
         "--memory",
         type=parse_size,
         metavar="SIZE",
-        help="how much may be held in memory, such as 256M",
+        help="the memory limit, such as 256M",
     )
     parser.add_argument(
         "--scratch",
         metavar="DIR",
-        help="a folder with room for the largest array, uncompressed, by way of which it is copied "
-        "where memory is too little to read each chunk once (see --dry-run)",
+        help="a folder with space for the largest uncompressed array; the copy uses it if the "
+        "memory limit prevents reading each chunk once (see --dry-run)",
+    )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="copy on the workers of the Dask cluster whose scheduler has this address, such as "
+        "tcp://host:8786, each within the memory limit; they need access to SRC and DST",
     )
     add_json_option(parser)
+    add_storage_options(parser, source="SRC", target="DST")
 
 
 def _run_rechunk(arguments: argparse.Namespace) -> int:
     if arguments.chunks is None and arguments.shards is None:
-        raise ArgumentError("to what? give --chunks, or --shards, or both")
+        raise ArgumentError("rechunk needs --chunks, --shards or both")
     return _run(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    source, path = split_location(arguments.source, arguments.node)
+    source_argument, target_argument = get_node_arguments(arguments, "source", "target")
     if Path(arguments.target).suffix.lower() in _FOREIGN_SUFFIXES:
         raise ArgumentError(
             f"cannot write {arguments.target!r}: copies are stores of Zarr, which are folders, or "
             "files named .zip or .sqlite"
         )
-    target, target_path = split_location(arguments.target, search_above=True)
+    source, path = source_argument.resolve()
+    target, target_path = target_argument.resolve("a", search_above=True)
     settings = _get_settings(arguments)
     try:
-        with Progress("copying", unit="bytes") as bar, warnings.catch_warnings():
+        with (
+            connect(arguments.dask) as client,
+            Progress("copying", unit="bytes") as bar,
+            warnings.catch_warnings(),
+        ):
             # The summary lists what the copy omits.
             warnings.filterwarnings("ignore", NOT_COPIED, TessarrWarning)
             result = copy_to(
@@ -131,6 +144,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 memory_bytes=arguments.memory,
                 scratch=arguments.scratch,
                 progress=bar,
+                client=client,
                 **settings,
             )
     except BaseException as error:

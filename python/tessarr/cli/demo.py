@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
@@ -38,12 +38,12 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
     parser = verbs.add_parser(
         "demo",
-        help="write an array, read it back, check it",
+        help="write, read and check an array",
         description="Write the tutorial's 10000 × 10000 int32 array in 1000 × 1000 chunks, and the "
         "same in shards in format 3, to a temporary folder; read planes and crops back and check "
         "them; print sizes and throughput.",
     )
-    parser.add_argument("--folder", metavar="DIR", help="write here and keep it (new names only)")
+    parser.add_argument("--folder", metavar="DIR", help="write to this folder and keep the arrays")
     parser.add_argument(
         "--size", metavar="N", type=int, default=_SIZE, help="elements per axis, a multiple of 20"
     )
@@ -63,10 +63,6 @@ class _Timing:
         each = f", {1e3 * self.seconds / self.count:.2f} ms each" if self.count > 1 else ""
         return self.what, f"{rate:,.0f} MB/s{each}"
 
-    def asdict(self) -> JSONObject:
-        names = ("what", "size_bytes", "seconds", "count")
-        return {name: getattr(self, name) for name in names}
-
 
 def _run(arguments: argparse.Namespace) -> int:
     size: int = arguments.size
@@ -75,17 +71,21 @@ def _run(arguments: argparse.Namespace) -> int:
     chunk = size // _CHUNKS
     documents: list[JSONObject] = []
     with _open_folder(arguments.folder) as folder:
-        plain: dict[str, Any] = {"zarr_format": 2, "chunks": (chunk, chunk)}
-        sharded: dict[str, Any] = {
-            "zarr_format": 3,
-            "chunks": (chunk, chunk),
-            "shards": (2 * chunk, 2 * chunk),
-        }
+        plain: dict[str, Any] = {"zarr_format": 2}
+        sharded: dict[str, Any] = {"zarr_format": 3, "shards": (2 * chunk, 2 * chunk)}
         for name, settings in (("format 2", plain), ("format 3 in shards", sharded)):
             path = folder / f"{name.replace(' ', '-')}.zarr"
-            array = create_array(path, shape=(size, size), dtype="i4", **settings)
-            timings = [_time_write(name, array), _time_read(name, array), *_time_parts(name, array)]
-            documents.append(_to_document(name, array, timings))
+            array = create_array(
+                path, shape=(size, size), dtype="i4", chunks=(chunk, chunk), **settings
+            )
+            timings = [_time_write(name, array), *_time_all_reads(name, array)]
+            document = {
+                "name": name,
+                "size_bytes": array.nbytes,
+                "stored_bytes": array.nbytes_stored,
+                "timings": [asdict(timing) for timing in timings],
+            }
+            documents.append(document)
             if not arguments.json:
                 _print_timings(name, array, timings)
     summary = "everything that was read back is what was written"
@@ -128,69 +128,38 @@ def _time_write(name: str, array: Array) -> _Timing:
     return _Timing("write", array.nbytes, seconds, 1)
 
 
-def _time_read(name: str, array: Array) -> _Timing:
-    bands = _list_bands(array)
-    return _time_reads(
-        "read all",
-        track_progress(f"reading {name}", bands, len(bands)),
-        array,
-        lambda rows: (rows,),
-        1,
-    )
-
-
-def _time_parts(name: str, array: Array) -> Iterator[_Timing]:
+def _time_all_reads(name: str, array: Array) -> Iterator[_Timing]:
     size, chunk = array.shape[0], array.chunks[0]
     random = np.random.default_rng(1)
     starts = random.integers(0, size, _PLANES).tolist()
-    yield _time_reads(
-        "read rows",
-        track_progress(f"rows of {name}", starts, _PLANES),
-        array,
-        lambda index: (slice(index, index + 1), slice(None)),
-        _PLANES,
-    )
-    yield _time_reads(
-        "read columns",
-        track_progress(f"columns of {name}", starts, _PLANES),
-        array,
-        lambda index: (slice(None), slice(index, index + 1)),
-        _PLANES,
-    )
     side = max(chunk // 4, 1)
     corners = random.integers(0, size - side + 1, (_CROPS, 2)).tolist()
-    yield _time_reads(
-        f"read {side}² crops",
-        track_progress(f"crops of {name}", corners, _CROPS),
-        array,
-        lambda index: tuple(slice(start, start + side) for start in index),
-        _CROPS,
-    )
+    whole = slice(None)
+    keys_by_label: dict[str, list[tuple[slice, ...]]] = {
+        "all": [(rows, whole) for rows in _list_bands(array)],
+        "rows": [(slice(start, start + 1), whole) for start in starts],
+        "columns": [(whole, slice(start, start + 1)) for start in starts],
+        f"{side}² crops": [
+            tuple(slice(start, start + side) for start in corner) for corner in corners
+        ],
+    }
+    for label, keys in keys_by_label.items():
+        count = 1 if label == "all" else len(keys)
+        tracked = track_progress(f"reading {label} of {name}", keys, len(keys))
+        yield _time_reads(f"read {label}", tracked, array, count)
 
 
-def _time_reads(
-    name: str, parts: Iterator[Any], array: Array, key_of: Callable[[Any], Any], count: int
-) -> _Timing:
+def _time_reads(name: str, keys: Iterable[tuple[slice, ...]], array: Array, count: int) -> _Timing:
     """Time reads of parts of the array; the timing excludes the checks of the values."""
     seconds, size_bytes = 0.0, 0
-    for part in parts:
-        key = key_of(part)
+    for key in keys:
         started = perf_counter()
         data = array[key]
         seconds += perf_counter() - started
         size_bytes += data.nbytes
         if not np.array_equal(data, _build_expected(array, *key)):
-            raise DataError(f"what was read back at {key} is not what was written")
+            raise DataError(f"the values at {key} differ from the written values")
     return _Timing(name, size_bytes, seconds, count)
-
-
-def _to_document(name: str, array: Array, timings: list[_Timing]) -> JSONObject:
-    return {
-        "name": name,
-        "size_bytes": array.nbytes,
-        "stored_bytes": array.nbytes_stored,
-        "timings": [timing.asdict() for timing in timings],
-    }
 
 
 def _print_timings(name: str, array: Array, timings: list[_Timing]) -> None:

@@ -7,9 +7,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tessarr.cli.diff_nodes import ASPECTS, Criteria, find_differences
-from tessarr.cli.node_argument import LOCATION_HELP, add_json_option, open_node_argument
+from tessarr.cli.node_argument import LOCATION_HELP, add_json_option, get_node_arguments
 from tessarr.cli.option_types import ChoiceList
 from tessarr.cli.output import format_json, print_line
+from tessarr.cli.storage_options import add_storage_options
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -23,37 +24,36 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "diff",
         help="compare two arrays or hierarchies",
-        description="Compare two arrays, or two groups with all that is below them: values, "
-        "attributes, metadata (shape, data type, fill value, names of dimensions) and storage "
-        "(format, chunks, shards, codecs, keys). Nothing is printed where they are the same.",
-        epilog="Exit codes: 0 no difference; 1 some; 2 they could not be compared.",
+        description="Compare two arrays, or two groups with all nodes below them: values, "
+        "attributes, metadata (shape, data type, fill value, dimension names) and storage "
+        "(format, chunks, shards, codecs, keys). Print only differences.",
+        epilog="Exit codes: 0 no differences; 1 differences; 2 the comparison failed.",
     )
     parser.add_argument("first", metavar="A", help=LOCATION_HELP)
-    parser.add_argument("second", metavar="B", help="likewise")
+    parser.add_argument("second", metavar="B", help="as for A")
     which = parser.add_mutually_exclusive_group()
-    for name, verb in (("only", "compare nothing but"), ("ignore", "compare all but")):
+    for name, verb in (("only", "compare only"), ("ignore", "do not compare")):
         which.add_argument(
             f"--{name}",
             type=ChoiceList(ASPECTS),
             action="extend",
             default=[],
             metavar="ASPECTS",
-            help=f"{verb} these, with commas between: {', '.join(ASPECTS)}",
+            help=f"{verb} these aspects, separated by commas: {', '.join(ASPECTS)}",
         )
-    parser.add_argument("--rtol", type=float, default=0.0, metavar="X", help="numbers are equal")
-    parser.add_argument(
-        "--atol", type=float, default=0.0, metavar="X", help="that differ by <= X, or X * abs(B)"
-    )
+    parser.add_argument("--rtol", type=float, default=0.0, metavar="X", help="relative tolerance")
+    parser.add_argument("--atol", type=float, default=0.0, metavar="X", help="absolute tolerance")
     parser.add_argument(
         "--equal-nan",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether NaN is equal to NaN",
+        help="whether NaN equals NaN",
     )
     parser.add_argument(
         "-q", "--quiet", action="store_true", help="print nothing, stop at the first difference"
     )
     add_json_option(parser)
+    add_storage_options(parser, first="A", second="B")
     parser.set_defaults(run=_run, failure=2)
 
 
@@ -68,8 +68,8 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.atol,
     )
     first, second = (
-        open_node_argument(path, use_consolidated=False)
-        for path in (arguments.first, arguments.second)
+        location.open(use_consolidated=False)
+        for location in get_node_arguments(arguments, "first", "second")
     )
     found_differences: list[dict[str, Any]] = []
     for difference in find_differences(first, second, criteria):

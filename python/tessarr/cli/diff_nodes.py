@@ -7,7 +7,9 @@ stores are skipped.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -16,7 +18,7 @@ from tessarr.array import Array
 from tessarr.cli.output import Progress
 from tessarr.cli.parallel import map_in_parallel
 from tessarr.cli.regions import count_elements, get_chunk_region, split_region
-from tessarr.flow import measure
+from tessarr.flow import stored_sizes
 from tessarr.flow.run import run_flow
 from tessarr.format.chunk_grid import Cuts
 from tessarr.format.node_path import join
@@ -146,25 +148,18 @@ def _compare_nodes(
         return
     if "attributes" in criteria.aspects:
         ours, theirs = first.attrs.asdict(), second.attrs.asdict()
+        texts = [
+            {name: json.dumps(value, sort_keys=True) for name, value in attributes.items()}
+            for attributes in (ours, theirs)
+        ]
         for name in sorted({*ours, *theirs}):
-            if (
-                name not in ours
-                or name not in theirs
-                or not _is_same_json(ours[name], theirs[name])
-            ):
+            if texts[0].get(name) != texts[1].get(name):
                 yield Difference(path, "attribute", name, ours.get(name), theirs.get(name))
     if isinstance(first, Array) and isinstance(second, Array):
         yield from _compare_arrays(path, first, second, criteria)
     elif "storage" in criteria.aspects and first.zarr_format != second.zarr_format:
         forms = first.zarr_format, second.zarr_format
         yield Difference(path, "storage", "format", *forms)
-
-
-def _is_same_json(first: Any, second: Any) -> bool:
-    """Return whether two JSON values are identical; 1, 1.0 and true differ, NaN equals NaN."""
-    import json
-
-    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
 def _compare_arrays(
@@ -190,7 +185,7 @@ def _describe_metadata(meta: ArrayMeta) -> JSONObject:
         "shape": list(meta.shape),
         "data type": str(meta.data_type.ordered("native").numpy),
         "fill value": None if fill is None else meta.data_type.fill_to_json(fill, 3),
-        "dimension names": list(meta.dimension_names) if meta.dimension_names else None,
+        "dimension names": list(meta.axis_names) if meta.axis_names else None,
     }
 
 
@@ -246,19 +241,9 @@ def _compare_values(
             bar.add(size * first.itemsize)
     if tally.count:
         assert tally.at is not None
-        yield Difference(
-            path,
-            "values",
-            "",
-            tally.first,
-            tally.second,
-            {
-                "count": tally.count,
-                "size": first.size,
-                "largest": tally.largest,
-                "at": list(tally.at),
-            },
-        )
+        more: JSONObject = {"count": tally.count, "size": first.size}
+        more |= {"largest": tally.largest, "at": list(tally.at)}
+        yield Difference(path, "values", "", tally.first, tally.second, more)
 
 
 def _has_same_encoding(first: ArrayMeta, second: ArrayMeta) -> bool:
@@ -271,16 +256,10 @@ def _has_same_encoding(first: ArrayMeta, second: ArrayMeta) -> bool:
 def _iterate_regions(first: Array, second: Array) -> Iterator[tuple[slice, ...]]:
     """Yield boxes of whole chunks of either array, or of both if the chunks are small."""
     max_elements = _REGION_BYTES // max(first.itemsize, second.itemsize, 1)
-    pairs = list(zip(first.metadata.chunk_cuts, second.metadata.chunk_cuts, strict=True))
+    pairs = zip(first.metadata.chunk_cuts, second.metadata.chunk_cuts, strict=True)
     joint = tuple(max(a.longest, b.longest) for a, b in pairs)
-    size = 1
-    for length in joint:
-        size *= length
-    cuts = (
-        [Cuts(((length, 1),)) for length in joint]
-        if size <= max_elements
-        else [a for a, _ in pairs]
-    )
+    fits = prod(joint) <= max_elements
+    cuts = [Cuts(((length, 1),)) for length in joint] if fits else first.metadata.chunk_cuts
     yield from split_region(tuple(slice(0, length) for length in first.shape), cuts, max_elements)
 
 
@@ -308,7 +287,7 @@ def _list_chunk_keys(array: Array) -> dict[Shape, str]:
     """Return the keys of the stored chunks of an array, by their grid coordinates."""
     meta = array.metadata
     keys_by_cell: dict[Shape, str] = {}
-    for key in run_flow(measure.list_keys(array.path), array._store):
+    for key in run_flow(stored_sizes.list_keys(array.path), array._store):
         cell = meta.chunk_key_encoding.decode(key, meta.rank)
         if cell is not None and all(a < b for a, b in zip(cell, meta.grid_shape, strict=True)):
             keys_by_cell[cell] = join(array.path, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.array import Array
-from tessarr.cli.node_argument import add_json_option, add_node_argument, open_node_argument
+from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.output import format_json, format_table
 from tessarr.node.info import format_axis, format_size
 
@@ -20,18 +20,17 @@ __all__ = ["add_to"]
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
-    parser = verbs.add_parser(
+    add_node_verb(
+        verbs,
         "info",
-        help="describe an array or a group",
-        description="Describe an array or a group: shape, data type, chunks, codecs, sizes.",
+        _run,
+        help="print properties of an array or a group",
+        description="Print properties of an array or a group, such as shape, chunks and codecs.",
     )
-    add_node_argument(parser)
-    add_json_option(parser)
-    parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    node = open_node_argument(arguments.path, arguments.node)
+    node = get_node_argument(arguments).open()
     if arguments.json:
         print(format_json(node.info.asdict()))
     elif isinstance(node, Array):
@@ -52,8 +51,8 @@ def _list_array_rows(info: ArrayInfo) -> list[tuple[str, str]]:
     ]
     if meta.shards is not None:
         rows.append(("shards", _format_lengths(meta.shards)))
-    if meta.dimension_names:
-        rows.append(("dimensions", ", ".join(name or "–" for name in meta.dimension_names)))
+    if meta.axis_names:
+        rows.append(("dimensions", ", ".join(name or "–" for name in meta.axis_names)))
     rows += [
         ("order", meta.order),
         ("fill value", "none" if meta.fill_value is None else str(meta.fill_scalar)),

@@ -1,4 +1,4 @@
-"""``tessarr ls PATH``: list the members of a group, or the stored objects of a node."""
+"""``tessarr tree PATH`` draws a hierarchy; ``tessarr ls PATH`` lists members or stored objects."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tessarr.array import Array
-from tessarr.cli.node_argument import (
-    add_json_option,
-    add_node_argument,
-    locate_argument,
-    open_node_argument,
-)
+from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.output import format_columns, format_json
-from tessarr.flow import measure
+from tessarr.flow import stored_sizes
 from tessarr.flow.run import run_flow
 from tessarr.group import Group
 from tessarr.node.info import format_axis, format_size
@@ -27,26 +22,49 @@ __all__ = ["add_to"]
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the verb to the command."""
-    parser = verbs.add_parser(
+    """Add the verbs to the command."""
+    parser = add_node_verb(
+        verbs,
         "ls",
+        _run,
         help="list the members of a group",
-        description="List the members of a group, one name a line. An array is listed as itself. "
-        "A member that cannot be read is listed, and counted in a message.",
+        description="List the members of a group, one name in each line. For an array, list the "
+        "array itself. The list includes unreadable members, and a message counts them.",
     )
-    add_node_argument(parser)
-    parser.add_argument("-R", "--recursive", action="store_true", help="all that is below")
-    parser.add_argument("-l", "--long", action="store_true", help="kind, data type, shape, chunks")
-    parser.add_argument("-s", "--size", action="store_true", help="also what is stored, in bytes")
-    parser.add_argument("--keys", action="store_true", help="the keys in the store, with -s sizes")
-    add_json_option(parser)
-    parser.set_defaults(run=_run)
+    parser.add_argument("-R", "--recursive", action="store_true", help="list all nodes below")
+    parser.add_argument(
+        "-l", "--long", action="store_true", help="show kind, data type, shape and chunks"
+    )
+    parser.add_argument("-s", "--size", action="store_true", help="show stored bytes")
+    parser.add_argument("--keys", action="store_true", help="list keys of the store; -s adds sizes")
+    tree = add_node_verb(
+        verbs,
+        "tree",
+        _run_tree,
+        help="draw a hierarchy",
+        description="Draw the groups and arrays below a group. An unreadable node appears with the "
+        "reason.",
+    )
+    tree.add_argument("--level", metavar="N", type=int, help="draw only N levels")
+
+
+def _run_tree(arguments: argparse.Namespace) -> int:
+    node = get_node_argument(arguments).open()
+    if isinstance(node, Array):
+        print(format_json({"": node.info.asdict()}) if arguments.json else repr(node))
+        return 0
+    drawing = node.tree(level=arguments.level, max_nodes=None)
+    print(format_json(drawing.asdict()) if arguments.json else drawing)
+    if drawing.unreadable:
+        count = f"{len(drawing.unreadable)} of {len(drawing)} nodes"
+        sys.stderr.write(f"tessarr: {count} cannot be read\n")
+    return 0
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.keys:
         return _list_keys(arguments)
-    node = open_node_argument(arguments.path, arguments.node)
+    node = get_node_argument(arguments).open()
     if isinstance(node, Group):
         nodes = list(node.members(None if arguments.recursive else 0))
     else:
@@ -83,7 +101,7 @@ def _describe_member(name: str, node: Array | Group | Unreadable, *, size: bool)
         member |= {"kind": "group"}
         if size:
             member |= {
-                "stored_bytes": run_flow(measure.measure_stored_bytes(node.path), node._store)
+                "stored_bytes": run_flow(stored_sizes.measure_stored_bytes(node.path), node._store)
             }
     return member
 
@@ -108,10 +126,10 @@ def _format_row(member: dict[str, Any], *, long: bool) -> list[str]:
 
 
 def _list_keys(arguments: argparse.Namespace) -> int:
-    store, path = locate_argument(arguments.path, arguments.node)
-    keys = run_flow(measure.list_keys(path), store)
+    store, path = get_node_argument(arguments).locate()
+    keys = run_flow(stored_sizes.list_keys(path), store)
     if not keys:
-        open_node_argument(arguments.path, arguments.node)  # raises an error if the node is absent
+        get_node_argument(arguments).open()  # raises an error if the node is absent
     prefix = f"{path}/" if path else ""
     sizes = [store.size(prefix + key) for key in keys] if arguments.size else []
     if arguments.json:

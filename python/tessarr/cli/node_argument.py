@@ -8,51 +8,75 @@ parent groups, and messages can distinguish a wrong node name from a wrong folde
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from tessarr.api.open import open as open_node
 from tessarr.array import Array
+from tessarr.cli.storage_options import add_storage_options, get_storage_options
 from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.flow.walk import BELOW
+from tessarr.format.hints import did_you_mean
 from tessarr.format.node_path import join
-from tessarr.format.suggestions import did_you_mean
 from tessarr.group import Group
 from tessarr.metadata.node import GroupMeta
 from tessarr.store.paths import expand_user
-from tessarr.store.resolve import is_url, locate_node
+from tessarr.store.resolve import is_url, locate_node, open_store
+from tessarr.store.wrappers.wrapper import PrefixStore
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.store import Store
-    from tessarr.store.resolve import Mode
+    from tessarr.store.resolve import Mode, StoreLike
 
 __all__ = [
     "LOCATION_HELP",
+    "NodeArgument",
     "add_json_option",
-    "add_node_argument",
-    "locate_argument",
-    "open_array_argument",
-    "open_node_argument",
-    "split_location",
+    "add_node_verb",
+    "get_node_argument",
+    "get_node_arguments",
 ]
 
-LOCATION_HELP: Final = "a folder, a file or a URL, also of a node inside of it: data.zarr/a/b"
+LOCATION_HELP: Final = "a folder, a file or a URL; it may continue to a node: data.zarr/a/b"
 
 _GROUP_DOCUMENTS: Final = ("zarr.json", ".zgroup")
 
 
-def add_node_argument(parser: argparse.ArgumentParser, purpose: str = "") -> None:
-    """Add the arguments that name a node."""
-    parser.add_argument(
-        "path", metavar="PATH", help=(f"{purpose}: " if purpose else "") + LOCATION_HELP
-    )
-    parser.add_argument("--node", metavar="NAME", help="the path of a node inside of PATH")
+def add_node_verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    **texts: Any,
+) -> argparse.ArgumentParser:
+    """Add a verb with the arguments PATH, --node and --json, and with storage options.
+
+    Parameters
+    ----------
+    verbs
+        The verbs of the command.
+    name
+        The name of the verb.
+    run
+        Executes the verb and returns the exit code.
+    **texts
+        The help, the description and the epilog.
+    """
+    parser = verbs.add_parser(name, **texts)
+    parser.add_argument("path", metavar="PATH", help=LOCATION_HELP)
+    parser.add_argument("--node", metavar="NAME", help="the path of a node in PATH")
+    add_json_option(parser)
+    add_storage_options(parser)
+    parser.set_defaults(run=run)
+    return parser
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -60,10 +84,38 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def split_location(
-    text: str, node: str | None = None, *, search_above: bool = False
-) -> tuple[str, str]:
-    """Split a location into the hierarchy and the path of the node in it.
+def get_node_argument(arguments: argparse.Namespace) -> NodeArgument:
+    """Return the argument PATH of a verb with one location."""
+    return get_node_arguments(arguments, "path")[0]
+
+
+def get_node_arguments(arguments: argparse.Namespace, *names: str) -> list[NodeArgument]:
+    """Return the locations that a verb takes.
+
+    Parameters
+    ----------
+    arguments
+        The parsed arguments.
+    *names
+        The names of the arguments. The option --node belongs to the first one.
+
+    Raises
+    ------
+    ArgumentError
+        If a storage option occurs twice, or its location is not a URL.
+    """
+    texts = {name: getattr(arguments, name) for name in names}
+    options = get_storage_options(arguments, texts)
+    nodes = [getattr(arguments, "node", None), *(None for _ in names[1:])]
+    return [
+        NodeArgument(text, node, options[name])
+        for (name, text), node in zip(texts.items(), nodes, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeArgument:
+    """The location of a node, from the command line.
 
     Parameters
     ----------
@@ -71,25 +123,116 @@ def split_location(
         The path of a folder or a file, or a URL.
     node
         A path to append.
-    search_above
-        Whether to search for the hierarchy above a URL, too. This takes one or two requests per
-        level; commands that change a node, and error messages, need it.
-
-    Examples
-    --------
-    >>> split_location("memory://name/a", "b")
-    ('memory://name/a', 'b')
+    storage_options
+        The storage options of the URL.
     """
-    below = (node or "").strip("/")
-    if is_url(text):
-        parts = urlsplit(text) if text.lower().startswith("file:") else None
-        if parts is not None and parts.netloc in {"", "localhost"}:
-            root, path = _split_path(unquote(parts.path, errors="surrogateescape"))
-        else:
-            root, path = _split_url(text) if search_above else (text, "")
-        return (root if path else text), join(path, below) if below else path
-    root, path = _split_path(str(expand_user(text)))
-    return root, join(path, below) if below else path
+
+    text: str
+    node: str | None = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def split(self, *, search_above: bool = False) -> tuple[str, str]:
+        """Split the location into the hierarchy and the path of the node in it.
+
+        Parameters
+        ----------
+        search_above
+            Whether to search for the hierarchy above a URL, too. This takes one or two requests
+            per level; commands that change a node, and error messages, need it.
+
+        Examples
+        --------
+        >>> NodeArgument("memory://name/a", "b").split()
+        ('memory://name/a', 'b')
+        """
+        below = (self.node or "").strip("/")
+        text = self.text
+        if is_url(text):
+            parts = urlsplit(text) if text.lower().startswith("file:") else None
+            if parts is not None and parts.netloc in {"", "localhost"}:
+                root, path = _split_path(unquote(parts.path, errors="surrogateescape"))
+            elif search_above:
+                root, path = _split_url(text, self.storage_options)
+            else:
+                root, path = text, ""
+            return (root if path else text), join(path, below)
+        root, path = _split_path(str(expand_user(text)))
+        return root, join(path, below)
+
+    def resolve(self, mode: Mode = "r", *, search_above: bool = False) -> tuple[StoreLike, str]:
+        """Return the hierarchy as an argument of Tessarr's functions, and the path in it.
+
+        Parameters
+        ----------
+        mode
+            As for `tessarr.open`; it applies to a location with storage options.
+        search_above
+            As for `split`.
+        """
+        root, path = self.split(search_above=search_above)
+        return self._open_store(root, mode), path
+
+    def open_whole(self, mode: Mode = "r") -> StoreLike:
+        """Return the location as an argument of functions without a path in the store."""
+        return self._open_store(self.text, mode)
+
+    def _open_store(self, root: str, mode: Mode) -> StoreLike:
+        """Return the store of a URL with storage options; other locations stay unchanged."""
+        if not self.storage_options:
+            return root
+        try:
+            store, base = open_store(root, mode, storage_options=self.storage_options)
+        except TypeError as error:
+            raise ArgumentError(
+                f"{root!r} has no storage options: these are for object stores, web servers and "
+                "the file systems of fsspec"
+            ) from error
+        return PrefixStore(store, base) if base else store
+
+    def locate(self, mode: Mode = "r") -> tuple[Store, str]:
+        """Return the store and the path in it, without opening the node."""
+        root, path = self.resolve(mode, search_above=mode != "r")
+        return locate_node(root, mode, path)
+
+    def open(self, mode: Mode = "r", **settings: Any) -> Array | Group:
+        """Open the node.
+
+        Raises
+        ------
+        NotFoundError
+            If the node is absent; the message suggests similar names.
+        """
+        root, path = self.resolve(mode, search_above=mode != "r")
+        try:
+            return open_node(root, mode, path=path, **settings)
+        except NotFoundError as error:
+            hint = self._suggest_node()
+            if not hint:
+                raise
+            message = f"{error.message.partition(BELOW)[0]}{hint}"
+            raise NotFoundError(message, kind=error.kind, path=error.path) from error
+
+    def open_array(self, mode: Mode = "r") -> Array:
+        """Open the array."""
+        opened = self.open(mode)
+        if isinstance(opened, Array):
+            return opened
+        arrays = [name for name, _ in opened.arrays()]
+        hint = f"; arrays in it are {_format_names(arrays)}" if arrays else ""
+        raise ArgumentError(f"{self.text!r} is a group, and an array is needed{hint}")
+
+    def _suggest_node(self) -> str:
+        """Return a hint for a location without a node."""
+        try:
+            root, path = self.split(search_above=True)
+            if not is_url(root) and not Path(root).exists():
+                return _suggest_paths(Path(root))
+            store, base = locate_node(root, "r", None, storage_options=self.storage_options)
+            if not path and not is_url(root) and _find_node(store, base) is None:
+                return _suggest_nodes_inside(Path(root))
+            return _suggest_members(store, base, path)
+        except (TessarrError, OSError):
+            return ""  # failing to build a hint must not raise another error
 
 
 def _split_path(text: str) -> tuple[str, str]:
@@ -110,7 +253,7 @@ def _split_path(text: str) -> tuple[str, str]:
     return str(prefix), "/".join(names)
 
 
-def _split_url(url: str) -> tuple[str, str]:
+def _split_url(url: str, storage_options: Mapping[str, Any]) -> tuple[str, str]:
     """Split the URL of a node into the hierarchy's URL and the node's path."""
     root = url.rstrip("/")
     names: list[str] = []
@@ -119,14 +262,18 @@ def _split_url(url: str) -> tuple[str, str]:
         if not parent.partition("://")[2]:
             break
         try:
-            store, path = locate_node(parent, "r", None)
-            if not isinstance(run_flow(open_flow.find_node(path), store), GroupMeta):
+            store, path = locate_node(parent, "r", None, storage_options=storage_options)
+            if not isinstance(_find_node(store, path), GroupMeta):
                 break
         except Exception:  # noqa: BLE001 (file systems raise what they like; it is no hierarchy)
             break
         names.insert(0, name)
         root = parent
     return (root, "/".join(names)) if names else (url, "")
+
+
+def _find_node(store: Store, path: str) -> NodeMeta | None:
+    return run_flow(open_flow.find_node(path), store)
 
 
 def _is_group(folder: Path) -> bool:
@@ -137,69 +284,26 @@ def _is_node(folder: Path) -> bool:
     return _is_group(folder) or (folder / ".zarray").is_file()
 
 
-def locate_argument(text: str, node: str | None = None, mode: Mode = "r") -> tuple[Store, str]:
-    """Return the store of a location and the path in it, without opening the node."""
-    root, path = split_location(text, node, search_above=mode != "r")
-    return locate_node(root, mode, path)
+def _suggest_paths(path: Path) -> str:
+    """Return a hint with names like that of an absent folder or file."""
+    folder = path.absolute().parent
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    return _suggest_names(path.name, names, str(path.parent / "x")[:-1])
 
 
-def open_node_argument(
-    text: str, node: str | None = None, mode: Mode = "r", **settings: Any
-) -> Array | Group:
-    """Open the node at a location.
-
-    Raises
-    ------
-    NotFoundError
-        If the node is absent; the message suggests similar names.
-    """
-    root, path = split_location(text, node, search_above=mode != "r")
-    try:
-        return open_node(root, mode, path=path, **settings)
-    except NotFoundError as error:
-        hint = _suggest_node(*split_location(text, node, search_above=True))
-        if not hint:
-            raise
-        message = f"{error.message.partition(BELOW)[0]}{hint}"
-        raise NotFoundError(message, kind=error.kind, path=error.path) from error
-
-
-def open_array_argument(text: str, node: str | None = None, mode: Mode = "r") -> Array:
-    """Open the array at a location."""
-    opened = open_node_argument(text, node, mode)
-    if isinstance(opened, Array):
-        return opened
-    arrays = [name for name, _ in opened.arrays()]
-    hint = f"; arrays in it are {_format_names(arrays)}" if arrays else ""
-    raise ArgumentError(f"{text!r} is a group, and an array is needed{hint}")
-
-
-def _suggest_node(root: str, path: str) -> str:
-    """Return a hint for a location without a node."""
-    try:
-        if not is_url(root) and not Path(root).exists():
-            folder = Path(root).absolute().parent
-            names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-            return _suggest_names(Path(root).name, names, str(Path(root).parent / "x")[:-1])
-        store, path_in_store = locate_node(root, "r", None)
-        parent = run_flow(open_flow.find_node(path_in_store), store)
-        if parent is None and not path and not is_url(root):
-            return _suggest_nodes_inside(Path(root))
-        for name in path.split("/") if path else ():
-            if parent is None or not isinstance(
-                group := _bind_node(parent, store, path_in_store), Group
-            ):
-                return ""
-            child = run_flow(open_flow.find_node(join(path_in_store, name)), store)
-            if child is None:
-                where = f"{group.path}/" if group.path else ""
-                return (
-                    _suggest_names(name, list(group), where)
-                    or f"; it has {_format_names(list(group))}"
-                )
-            parent, path_in_store = child, join(path_in_store, name)
-    except (TessarrError, OSError):
-        return ""  # failing to build a hint must not raise another error
+def _suggest_members(store: Store, base: str, path: str) -> str:
+    """Return a hint with names of the first group that lacks the next name of a path."""
+    parent = _find_node(store, base)
+    for name in path.split("/") if path else ():
+        if parent is None or not isinstance(group := _bind_node(parent, store, base), Group):
+            return ""
+        child = _find_node(store, join(base, name))
+        if child is None:
+            where = f"{group.path}/" if group.path else ""
+            return (
+                _suggest_names(name, list(group), where) or f"; it has {_format_names(list(group))}"
+            )
+        parent, base = child, join(base, name)
     return ""
 
 

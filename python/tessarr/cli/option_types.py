@@ -1,17 +1,18 @@
-"""Types of command-line options: lists of choices, and sizes."""
+"""Types of command-line options: lists of choices, JSON values and sizes."""
 
 from __future__ import annotations
 
+import json
 import re
 from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tessarr.format.suggestions import did_you_mean
+from tessarr.format.hints import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ChoiceList", "format_options", "parse_size"]
+__all__ = ["ChoiceList", "format_options", "parse_json_or_text", "parse_size"]
 
 
 class ChoiceList:
@@ -62,6 +63,20 @@ def format_options(text: str, options: Iterable[str]) -> str:
         return name if name in known else match[0]
 
     return re.sub(r"\b([a-z_]+)=True\b", replace_keyword, text)
+
+
+def parse_json_or_text(text: str) -> Any:
+    """Return the value of JSON, or other text unchanged.
+
+    Examples
+    --------
+    >>> parse_json_or_text("true"), parse_json_or_text('"12"'), parse_json_or_text("K")
+    (True, '12', 'K')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def parse_size(text: str) -> int:

@@ -170,7 +170,7 @@ class Progress:
         self._drawn_s = float("-inf")
         self._samples: deque[tuple[float, int]] = deque()
         self._lock = threading.Lock()
-        self._full, self._rest = ("█", "░") if _can_encode(self._stream, "█░") else ("#", "-")
+        self._full, self._rest = ("█", "░") if _can_draw_blocks(self._stream) else ("#", "-")
 
     def __enter__(self) -> Self:
         if self._is_terminal:
@@ -238,9 +238,9 @@ class Progress:
         return format_size(amount) if self._shows_bytes else f"{amount:,}"
 
 
-def _can_encode(stream: TextIO, text: str) -> bool:
+def _can_draw_blocks(stream: TextIO) -> bool:
     try:
-        text.encode(getattr(stream, "encoding", None) or "utf-8")
+        "█░".encode(getattr(stream, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -7,16 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tessarr.cli.node_argument import (
-    add_json_option,
-    add_node_argument,
-    locate_argument,
-    open_node_argument,
-    split_location,
-)
+from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.output import format_json
 from tessarr.errors import ArgumentError
-from tessarr.flow import edit, measure
+from tessarr.flow import edit, stored_sizes
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.group import Group
@@ -35,30 +29,32 @@ _SQLITE_SUFFIXES: Final = ("-wal", "-shm", "-journal")
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
-    parser = verbs.add_parser(
+    parser = add_node_verb(
+        verbs,
         "rm",
+        _run,
         help="delete an array or a group",
-        description="Delete an array; with -r a group, with everything below it. Copies of it in "
-        "consolidated metadata go too.",
+        description="Delete an array, or with -r a group and all nodes below it, and their copies "
+        "in consolidated metadata.",
     )
-    add_node_argument(parser)
-    parser.add_argument("-r", "--recursive", action="store_true", help="delete a group, too")
+    parser.add_argument(
+        "-r", "--recursive", action="store_true", help="delete a group and all nodes below it"
+    )
     parser.add_argument(
         "-f",
         "--force",
         action="store_true",
-        help="also what cannot be read; what is not there is no error",
+        help="delete unreadable nodes, too; a missing node is no error",
     )
-    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would go")
-    add_json_option(parser)
-    parser.set_defaults(run=_run)
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    root, path = split_location(arguments.path, arguments.node)
+    location = get_node_argument(arguments)
+    root, path = location.split()
     is_file = not path and not is_url(root) and Path(root).is_file()
     reads = arguments.dry_run or is_file
-    store, path = locate_argument(arguments.path, arguments.node, "r" if reads else "r+")
+    store, path = location.locate("r" if reads else "r+")
     link = Path(store.path) / path if isinstance(store, LocalStore) else None
     if link is not None and not link.is_symlink():
         link = None
@@ -67,7 +63,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if not is_dangling and not run_flow(open_flow.node_exists(path, v1=True), store):
             return _report(arguments, 0, 0)
     else:
-        node = open_node_argument(arguments.path, arguments.node)
+        node = location.open()
         if isinstance(node, Group) and not arguments.recursive:
             count = len(node)
             raise ArgumentError(
@@ -76,8 +72,8 @@ def _run(arguments: argparse.Namespace) -> int:
             )
     if isinstance(store, LocalStore) and link is not None:
         return _remove_link(arguments, link, path, store)
-    keys = run_flow(measure.list_keys(path), store)
-    size_bytes = run_flow(measure.measure_stored_bytes(path), store)
+    keys = run_flow(stored_sizes.list_keys(path), store)
+    size_bytes = run_flow(stored_sizes.measure_stored_bytes(path), store)
     if not arguments.dry_run and is_file:
         _remove_file(Path(root))  # the store is a file
     elif not arguments.dry_run:

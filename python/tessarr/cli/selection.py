@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import ArgumentError
+from tessarr.indexing import select_basic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tessarr.array import Array
+    from tessarr.types import Shape
 
-__all__ = ["get_ranges", "parse_selection", "split_selection"]
+__all__ = ["parse_selection", "split_selection", "to_ranges"]
 
 _ALLOWED = "integers, slices, '...', lists of integers and names of fields, as in NumPy"
 
@@ -91,85 +94,56 @@ def split_selection(
     key
         A result of `parse_selection`. A key with lists stays whole.
     max_elements
-        The largest number of elements of a part. Parts end at chunk boundaries if this limit
-        allows it.
+        The largest number of elements of a part. Parts contain whole chunks if this limit allows
+        it.
 
     Examples
     --------
     >>> import tessarr
     >>> a = tessarr.zeros((10, 6), chunks=(4, 6))
     >>> list(split_selection(a, (slice(2, None),), 30))
-    [(slice(2, 4, 1), slice(0, 6, 1)), (slice(4, 8, 1), slice(0, 6, 1)),
-     (slice(8, 10, 1), slice(0, 6, 1))]
+    [(slice(2, 6, 1), slice(0, 6, 1)), (slice(6, 10, 1), slice(0, 6, 1))]
     """
     names = tuple(part for part in key if isinstance(part, str))
-    ranges = get_ranges(array, tuple(part for part in key if not isinstance(part, str)))
-    if ranges is None:
+    rest = tuple(part for part in key if not isinstance(part, str))
+    if any(isinstance(part, list) for part in rest):
         yield key
         return
     lengths = [cuts.longest for cuts in array.metadata.chunk_cuts]
-    for piece in _split_axes(ranges, lengths, max_elements):
+    for piece in _split_axes(to_ranges(rest, array.shape), lengths, max_elements):
         yield (*names, *piece)
 
 
-def get_ranges(array: Array, key: tuple[Any, ...]) -> list[int | range] | None:
-    """Return an index or a range for each axis; None if the key has lists or is invalid.
+def to_ranges(key: tuple[Any, ...], shape: Shape) -> list[range]:
+    """Return the selected indices of each axis.
+
+    Raises
+    ------
+    SelectionError
+        If the array rejects the key, or the key has a list.
 
     Examples
     --------
-    >>> import tessarr
-    >>> get_ranges(tessarr.zeros((10, 6)), (-1, ...))
-    [-1, range(0, 6)]
+    >>> to_ranges((-1, ...), (10, 6))
+    [range(9, 10), range(0, 6)]
     """
-    if any(isinstance(part, list | str) for part in key) or _is_invalid(key, array.ndim):
-        return None
-    ellipsis_index = next((position for position, part in enumerate(key) if part is ...), len(key))
-    explicit = key[:ellipsis_index] + key[ellipsis_index + 1 :]
-    axes = [
-        *explicit[:ellipsis_index],
-        *[slice(None)] * (array.ndim - len(explicit)),
-        *explicit[ellipsis_index:],
-    ]
-    return [
-        part if isinstance(part, int) else range(length)[part]
-        for part, length in zip(axes, array.shape, strict=True)
-    ]
-
-
-def _is_invalid(parts: tuple[Any, ...], rank: int) -> bool:
-    """Return whether the array rejects a key; the array's error message is better."""
-    ellipses = sum(part is ... for part in parts)
-    has_zero_step = any(isinstance(part, slice) and part.step == 0 for part in parts)
-    return ellipses > 1 or len(parts) - ellipses > rank or has_zero_step
+    axes: Any = select_basic(key, shape).axes
+    return [range(start, start + step * count, step) for start, step, count in axes]
 
 
 def _split_axes(
-    axes: list[int | range], lengths: list[int], max_elements: int, axis_number: int = 0
-) -> Iterator[tuple[Any, ...]]:
-    while axis_number < len(axes) and isinstance(axes[axis_number], int):
-        axis_number += 1
-    counts = [1 if isinstance(axis, int) else len(axis) for axis in axes]
-    inner = 1
-    for count in counts[axis_number + 1 :]:
-        inner *= count
-    if axis_number == len(axes) or counts[axis_number] * inner <= max_elements or 0 in counts:
-        yield tuple(axis if isinstance(axis, int) else _to_slice(axis) for axis in axes)
+    axes: list[range], lengths: list[int], max_elements: int
+) -> Iterator[tuple[slice, ...]]:
+    counts = list(map(len, axes))
+    number = next((number for number, count in enumerate(counts) if count > 1), None)
+    if number is None or prod(counts) <= max_elements:
+        yield tuple(map(_to_slice, axes))
         return
-    whole = axes[axis_number]
-    assert isinstance(whole, range)
-    step = max(max_elements // max(inner, 1), 1)
-    start = 0
-    while start < len(whole):
-        stop = min(start + step, len(whole))
-        if whole.step == 1 and stop < len(whole) and step >= lengths[axis_number]:
-            stop -= (whole.start + stop) % lengths[axis_number]
-        yield from _split_axes(
-            [*axes[:axis_number], whole[start:stop], *axes[axis_number + 1 :]],
-            lengths,
-            max_elements,
-            axis_number + 1,
-        )
-        start = stop
+    step = max(max_elements * counts[number] // prod(counts), 1)
+    step = step // lengths[number] * lengths[number] or step
+    for start in range(0, counts[number], step):
+        part = axes[number][start : start + step]
+        yield from _split_axes([*axes[:number], part, *axes[number + 1 :]], lengths, max_elements)
 
 
 def _to_slice(axis: range) -> slice:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import asdict
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from tessarr.cli.node_argument import (
-    add_json_option,
-    add_node_argument,
-    locate_argument,
-    open_node_argument,
-)
+from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.option_types import ChoiceList
 from tessarr.cli.output import format_duration, format_json, print_line
 from tessarr.cli.verify_checks import MEANINGS, Counts, find_problems
@@ -31,41 +27,37 @@ _MAX_SHOWN: Final = 20
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command."""
     kinds = "; ".join(f"{kind}: {meaning}" for kind, meaning in MEANINGS.items())
-    parser = verbs.add_parser(
+    parser = add_node_verb(
+        verbs,
         "verify",
-        help="check that everything stored can be read",
-        description="Check a node and all that is below it: metadata, the keys in the store, and "
-        "that every stored chunk can be decoded, with its checksums. Chunks that are not stored "
-        f"read as the fill value and are no fault. What is found: {kinds}.",
-        epilog="Exit codes: 0 nothing is wrong; 1 something is; 2 it could not be checked.",
+        _run,
+        help="check that all stored data is readable",
+        description="Check a node and all nodes below it: metadata, keys, and whether each stored "
+        "chunk can be decoded, including its checksums. A chunk that is not stored is valid and "
+        f"reads as the fill value. Kinds of findings: {kinds}.",
+        epilog="Exit codes: 0 no findings; 1 findings; 2 the check failed.",
     )
-    add_node_argument(parser)
-    parser.add_argument(
-        "--no-data", action="store_true", help="look at metadata and keys only, read no chunks"
-    )
-    parser.add_argument(
-        "--complete", action="store_true", help="a chunk that is not stored is a fault"
-    )
+    parser.add_argument("--no-data", action="store_true", help="check only metadata and keys")
+    parser.add_argument("--complete", action="store_true", help="report chunks that are not stored")
     parser.add_argument(
         "--ignore",
         type=ChoiceList(MEANINGS),
         action="extend",
         default=[],
         metavar="KINDS",
-        help=f"kinds of findings that are none, with commas between: {', '.join(MEANINGS)}",
+        help=f"kinds of findings to ignore, separated by commas: {', '.join(MEANINGS)}",
     )
     parser.add_argument(
         "--all",
         action="store_true",
         help=f"print more than {_MAX_SHOWN} findings of a kind in a node",
     )
-    add_json_option(parser)
-    parser.set_defaults(run=_run, failure=2)
+    parser.set_defaults(failure=2)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     started = monotonic()
-    store, path = locate_argument(arguments.path, arguments.node)
+    store, path = get_node_argument(arguments).locate()
     counts = Counts()
     problems = find_problems(
         store, path, data=not arguments.no_data, complete=arguments.complete, counts=counts
@@ -78,27 +70,16 @@ def _run(arguments: argparse.Namespace) -> int:
                 continue
             kinds[finding.path, finding.kind] += 1
             if arguments.json:
-                listed.append(finding.asdict())
+                listed.append(asdict(finding))
             elif arguments.all or kinds[finding.path, finding.kind] <= _MAX_SHOWN:
                 location = finding.key if finding.key is not None else finding.path or "/"
                 print_line(f"{finding.kind}: {location}: {finding.message}")
     except NotFoundError:
-        open_node_argument(arguments.path, arguments.node)  # its error suggests similar names
+        get_node_argument(arguments).open()  # its error suggests similar names
         raise
     count = kinds.total()
     if arguments.json:
-        print(
-            format_json(
-                {
-                    "findings": listed,
-                    "nodes": counts.nodes,
-                    "objects": counts.objects,
-                    "decoded_bytes": counts.decoded_bytes,
-                    "chunks": counts.chunks,
-                    "stored_chunks": counts.stored_chunks,
-                }
-            )
-        )
+        print(format_json({"findings": listed, **asdict(counts)}))
         return 1 if count else 0
     hidden = sum(max(number - _MAX_SHOWN, 0) for number in kinds.values())
     if hidden and not arguments.all:

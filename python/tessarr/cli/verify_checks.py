@@ -22,7 +22,7 @@ from tessarr.cli.output import track_progress
 from tessarr.cli.parallel import map_in_parallel
 from tessarr.cli.regions import count_elements, get_chunk_region, split_region
 from tessarr.errors import MetadataError, TessarrError, UnsupportedError
-from tessarr.flow import consolidate, measure, walk
+from tessarr.flow import consolidate, stored_sizes, walk
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import Flow, Get, run_flow
 from tessarr.format.node_path import STAGED, join
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.metadata.node import NodeOrError
     from tessarr.store import Store
-    from tessarr.types import JSONObject, Shape
+    from tessarr.types import Shape
 
 __all__ = ["MEANINGS", "Counts", "Finding", "Kind", "find_problems"]
 
@@ -52,7 +52,7 @@ MEANINGS: Final[dict[Kind, str]] = {
     "defect": "a document breaks its specification, but can be read",
     "stray": "a key belongs to no node",
     "outside": "a chunk lies outside of its array",
-    "leftover": "a writer that was stopped left a temporary file",
+    "leftover": "a stopped writer left a temporary file",
     "missing": "what should be stored is not",
     "stale": "consolidated metadata differs from the nodes",
 }
@@ -87,10 +87,6 @@ class Finding:
     path: str
     message: str
     key: str | None = None
-
-    def asdict(self) -> JSONObject:
-        """Return the problem as plain JSON."""
-        return {"kind": self.kind, "path": self.path, "key": self.key, "message": self.message}
 
 
 @dataclass(slots=True)
@@ -252,7 +248,7 @@ class _Examiner:
         prefix = open_flow.prefix_of(chunk_path)
         documents = _DOCUMENTS | _V1_DOCUMENTS if meta.is_v1 else _DOCUMENTS
         cells: list[Shape] = []
-        for key in run_flow(measure.list_keys(chunk_path), store):
+        for key in run_flow(stored_sizes.list_keys(chunk_path), store):
             cell = meta.chunk_key_encoding.decode(key, meta.rank)
             if cell is None and key not in documents:
                 yield _build_stray_finding(path, prefix + key)
@@ -355,15 +351,13 @@ def _find_leftovers(store: Store, path: str) -> Iterator[Finding]:
             folders.remove(name)
             lock = Path(folder, f"{name.removesuffix(STAGED)}.replace{_LOCK}")
             if not lock.exists() or not _is_locked(lock):
-                message = "a deletion or replacement that was stopped; the next one removes it"
+                message = "an interrupted deletion or replacement; the next one removes it"
                 yield Finding("leftover", path, message, str(Path(folder, name).relative_to(root)))
         for name in names:
             file = Path(folder, name)
             if name.endswith(_LOCK) and not _is_locked(file):
                 key = str(file.relative_to(root))
-                message = (
-                    "the lock file of a writer that was stopped; the next writer takes it over"
-                )
+                message = "the lock file of a stopped writer; the next writer reuses it"
                 yield Finding("leftover", path, message, key)
 
 

@@ -1,7 +1,7 @@
 """Codecs, one class for both formats, and codec chains.
 
-Each codec of Tessarr is one module with the codec's name. It is imported when a document or a user
-names the codec. This package imports only the codecs that every array needs.
+The module of a codec is imported when a document or a user names the codec: see
+`tessarr.codec.base`. This package imports only the codecs that every array needs.
 """
 
 from __future__ import annotations

@@ -33,21 +33,19 @@ import importlib
 import math
 import re
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
 
 import numpy as np
 
 from tessarr.codec.parameters import WrongParameter
-from tessarr.errors import DataError, UnsupportedError
+from tessarr.errors import DataError
 from tessarr.format.registry import Registry, set_public_module
 from tessarr.format.validation import ABSENT, read_text
 
 if TYPE_CHECKING:
     from tessarr.dtype import DataType
-    from tessarr.format.text_values import ScalarKind
-    from tessarr.format.validation import Members, Problems
+    from tessarr.format.validation import Members, Problems, ScalarKind
     from tessarr.types import BytesLike, JSONObject, Shape, ZarrFormat
 
 __all__ = [
@@ -72,6 +70,30 @@ __all__ = [
 _NUMCODECS: Final = "numcodecs."
 _PACKAGE: Final = "tessarr.codec."
 _PUBLIC: Final = "tessarr.codecs"
+
+_MODULES: Final = {
+    "bitround": "bitround",
+    "blosc": "blosc",
+    "bytes": "bytes",
+    "categorize": "categorize",
+    "checksum": "adler32|crc32c?|fletcher32|jenkins_lookup3",
+    "conditional": "conditional",
+    "elements": "vlen-(array|bytes|utf8)",
+    "numcodecs_filters": r"astype|delta|fixedscaleoffset|quantize|numcodecs\.packbits",
+    "n5_default": "n5_default",
+    "native": "gzip|lz4|shuffle|zlib|zstd",
+    "objects": "json2|msgpack2|pickle",
+    "packbits": "packbits",
+    "pcodec": "pcodec",
+    "real_numbers": "cast_value|scale_offset",
+    "reshape": "reshape",
+    "sharding": "sharding_indexed",
+    "stdlib": "base64|bz2|lzma",
+    "transpose": "transpose",
+    "zarrs_optional": r"zarrs\.optional",
+    "zfp": "zfpy?",
+}
+"""The modules that are imported on demand, with patterns of the names of their codecs."""
 
 Kind = Literal["array_array", "array_bytes", "bytes_bytes", "ignored"]
 
@@ -147,6 +169,10 @@ class Codec(ABC):
             config = {name: value for name, value in vars(self).items() if name[0] != "_"}
         return {"id": self.codec_id or self.name, **config}
 
+    def stored_config(self) -> JSONObject:
+        """Return the members of `get_config` that documents of format 2 contain."""
+        return self.get_config()
+
     @classmethod
     def from_config(cls, config: JSONObject) -> Self:
         """Return the codec of a configuration; the member ``id`` is not needed.
@@ -194,14 +220,18 @@ class Codec(ABC):
     def to_json(self, zarr_format: ZarrFormat) -> Any:
         """Return the JSON of the codec in metadata."""
         if zarr_format == 2:
-            return self.get_config()
+            return self.stored_config()
         name, configuration = self.name, self.configuration()
         if self.spelling:
-            name, configuration = self.spelling, self.get_config()
+            name, configuration = self.spelling, self.stored_config()
             del configuration["id"]
         if not configuration and not name.startswith(_NUMCODECS):  # zarr-python needs the member
             return {"name": name}
         return {"name": name, "configuration": configuration}
+
+    def to_dict(self) -> Any:
+        """Return the JSON of the codec in format 3, as zarr-python's codecs do."""
+        return self.to_json(3)
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Codec:
         """Return the codec with all open parameters chosen.
@@ -478,7 +508,7 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
     is_own = codec.__module__.startswith((_PACKAGE, _PUBLIC)) and codec_id is None
     for name in (codec.name, *codec.aliases):
         if not (is_own and name in _names):
-            _names.add(name, codec)
+            _names[name] = codec
     codec_id = codec_id or codec.codec_id
     if codec_id is not None and not (is_own and (codec_id in _ids or codec_id in _plain)):
         _ids[codec_id] = codec
@@ -496,14 +526,10 @@ def find_plain_codec(codec_id: str) -> type[Any] | None:
 def list_codec_names() -> list[str]:
     """Return the names of all registered codecs and all codecs of this package, for messages.
 
-    The function imports every module of the package.
+    The function imports the modules of all codecs.
     """
-    from pkgutil import iter_modules
-
-    package = importlib.import_module(_PACKAGE.rstrip("."))
-    for module in iter_modules(package.__path__):
-        with suppress(UnsupportedError):  # the codec's package is not installed
-            importlib.import_module(_PACKAGE + module.name)
+    for module in _MODULES:
+        importlib.import_module(_PACKAGE + module)
     names = {*_names.names(), *_ids, *_plain}
     return sorted(name for name in names if not name.startswith(_NUMCODECS))
 
@@ -531,19 +557,11 @@ def find_codec_by_id(codec_id: str) -> type[Codec] | None:
 
 
 def _import_module_of(name: str) -> None:
-    """Import the module of this package with the name of a codec, if it exists.
-
-    Underscores replace characters that module names cannot have.
-    """
-    stem = name.removeprefix(_NUMCODECS).replace("-", "_").replace(".", "_")
-    if not stem.isidentifier() or not stem.isascii():
-        return
-    for module in (name.replace("-", "_").replace(".", "_"), stem):
-        try:
+    """Import the module of one of Tessarr's own codecs."""
+    stem = name.removeprefix(_NUMCODECS)
+    for module, pattern in _MODULES.items():
+        if re.fullmatch(pattern, name) or re.fullmatch(pattern, stem):
             importlib.import_module(_PACKAGE + module)
-        except ModuleNotFoundError as error:
-            if error.name != _PACKAGE + module:
-                raise
 
 
 set_public_module(_PUBLIC, ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec)

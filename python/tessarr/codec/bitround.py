@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, deliver, register_codec
-from tessarr.codec.items import view_items
+from tessarr.codec.numcodecs_filters import view_items
 from tessarr.codec.parameters import check_integer
 
 if TYPE_CHECKING:

@@ -149,9 +149,14 @@ class Blosc(NativeCodec):
         return config
 
     def get_config(self) -> dict[str, Any]:
-        config: dict[str, Any] = {"id": self.name, "cname": self.cname, "clevel": self.clevel}
-        config["shuffle"] = self.shuffle
-        return {**config, "blocksize": self.blocksize} if self.blocksize else config
+        names = ("cname", "clevel", "shuffle", "blocksize")
+        return {"id": self.name, **{name: getattr(self, name) for name in names}}
+
+    def stored_config(self) -> dict[str, Any]:
+        config = self.get_config()
+        if not self.blocksize:  # the default of the format
+            del config["blocksize"]
+        return config
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Blosc:
         codec = self

@@ -91,11 +91,10 @@ class Bytes(ArrayBytesCodec):
         return data_type.canonical(flat.view(data_type.numpy).reshape(spec.shape))
 
     def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object] | None:
-        data_type = spec.data_type
-        swap = self.swaps(data_type)
-        if data_type.stray_bits or (swap and data_type.unit_bytes == 0):
+        swap, unit_bytes = self.swaps(spec.data_type), spec.data_type.unit_bytes
+        if spec.data_type.stray_bits or (swap and unit_bytes == 0):
             return None
-        return {"kind": "bytes", "unit_bytes": data_type.unit_bytes, "swap": swap}
+        return {"kind": "bytes", "unit_bytes": unit_bytes, "swap": swap}
 
     def swaps(self, data_type: DataType) -> bool:
         """Tell whether elements are stored in another byte order than in memory."""

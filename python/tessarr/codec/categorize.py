@@ -11,7 +11,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, ArraySpec, deliver, register_codec
-from tessarr.codec.items import as_array, view_items
+from tessarr.codec.numcodecs_filters import as_array, view_items
 from tessarr.codec.parameters import WrongParameter, number_type
 from tessarr.dtype.variable import Text
 

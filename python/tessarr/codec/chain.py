@@ -12,6 +12,7 @@ codecs from there to the bytes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -45,8 +46,6 @@ __all__ = ["Chain", "FlatCodec", "NumpyStage", "to_flat_array"]
 _SLACK_BYTES: Final = 1 << 20
 """An upper bound of the bytes that a codec adds to a small chunk."""
 
-_KINDS = ("array_array", "array_bytes", "bytes_bytes", "ignored")
-
 
 @dataclass(frozen=True, slots=True)
 class Chain:
@@ -73,9 +72,11 @@ class Chain:
     runs_code: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        by_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+        by_kind = defaultdict[str, list[Any]](list)
+        runs_code = False
         for codec in self.codecs:
             by_kind[codec.kind].append(codec)
+            runs_code |= codec.runs_code
         misplaced = _find_misplaced(self.codecs)
         if misplaced is not None:
             raise ArgumentError(f"codecs: {misplaced[1]}")
@@ -84,7 +85,7 @@ class Chain:
         object.__setattr__(self, "array_array", tuple(by_kind["array_array"]))
         object.__setattr__(self, "array_bytes", by_kind["array_bytes"][0])
         object.__setattr__(self, "bytes_bytes", tuple(by_kind["bytes_bytes"]))
-        object.__setattr__(self, "runs_code", any(codec.runs_code for codec in self.codecs))
+        object.__setattr__(self, "runs_code", runs_code)
 
     @classmethod
     def of(cls, values: Iterable[CodecLike]) -> Chain:
@@ -145,11 +146,12 @@ class Chain:
         for position, codec in enumerate(self.codecs):
             if not isinstance(codec, ArrayArrayCodec | ArrayBytesCodec):
                 continue
-            before = len(problems)
-            if not check_elements(codec, spec, pointer(loc, position), problems):
+            before = len(problems.found)
+            codec_loc = f"{loc}/{position}"
+            if not check_elements(codec, spec, codec_loc, problems):
                 return
-            codec.check(spec, f"{pointer(loc, position)}/configuration", problems)
-            if isinstance(codec, ArrayBytesCodec) or len(problems) > before:
+            codec.check(spec, f"{codec_loc}/configuration", problems)
+            if isinstance(codec, ArrayBytesCodec) or len(problems.found) > before:
                 return
             spec = codec.encoded(spec)
 
@@ -259,7 +261,7 @@ class Chain:
         return {
             "order": None if order == tuple(range(rank)) else order,
             "array_bytes": array_bytes,
-            "bytes_bytes": [*stages, *(_compile_bytes(codec) for codec in self.bytes_bytes)],
+            "bytes_bytes": [*stages, *map(_compile_bytes, self.bytes_bytes)],
         }
 
 
@@ -367,15 +369,15 @@ def _add_bytes(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
 
 def _find_misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
     """Return the position of the first misplaced codec and the reason, or None."""
-    serializer_label = None
+    serializer = None
     for position, codec in enumerate(codecs):
-        if codec.kind == "bytes_bytes" and serializer_label is None:
+        if codec.kind == "bytes_bytes" and serializer is None:
             return position, f"codec {codec.label!r} takes bytes, but is given an array"
-        if codec.kind in {"array_array", "array_bytes"} and serializer_label is not None:
-            what = f"codec {codec.label!r} takes an array, but {serializer_label!r} makes bytes"
-            return position, what
+        if codec.kind in {"array_array", "array_bytes"} and serializer is not None:
+            reason = f"codec {codec.label!r} takes an array, but {serializer.label!r} makes bytes"
+            return position, reason
         if codec.kind == "array_bytes":
-            serializer_label = codec.label
+            serializer = codec
     return None
 
 

@@ -1,6 +1,7 @@
-"""Conversion of elements of any length between arrays of objects and the layout of a chunk.
+"""Elements of any length: the codecs ``vlen-utf8``, ``vlen-bytes`` and ``vlen-array``.
 
-The layout is a count, then a length and the bytes of each element; all numbers are u32 and
+The first two are codecs of both formats (Zarr extensions; numcodecs), the last one of format 2.
+Their layout is a count, then a length and the bytes of each element; all numbers are u32 and
 little-endian. The engine has its own implementation; this one is for codecs in Python.
 """
 
@@ -9,25 +10,31 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.codec.base import ArrayBytesCodec, deliver
+from tessarr.codec.base import ArrayBytesCodec, deliver, register_codec
+from tessarr.codec.parameters import number_type
 from tessarr.dtype.base import OBJECT
+from tessarr.dtype.objects import Ragged
+from tessarr.dtype.variable import Text, VariableBytes
 from tessarr.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tessarr.codec.base import ArraySpec, Codec
+    from tessarr.codec.base import ArraySpec
     from tessarr.dtype import DataType
     from tessarr.format.validation import Problems
     from tessarr.types import BytesLike, Shape, ZarrFormat
 
 __all__ = [
     "ElementsCodec",
-    "check_objects",
+    "VLenArray",
+    "VLenBytes",
+    "VLenUTF8",
     "from_document",
     "from_objects",
     "join_elements",
@@ -122,14 +129,6 @@ def to_object_array(values: Sequence[Any], shape: Shape | None = None) -> np.nda
     return array if shape is None else array.reshape(shape)
 
 
-def check_objects(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -> None:
-    """Add a problem if the elements of `spec` are not the objects that `codec` encodes."""
-    expected = codec.object_type()
-    if spec.data_type != expected:
-        message = f"codec {codec.name!r} encodes its own object type, not {spec.data_type.name}"
-        problems.add(loc, message, "mismatch")
-
-
 def to_document(array: np.ndarray[Any, Any]) -> list[Any]:
     """Return numcodecs' document of an array of objects: items, type and shape.
 
@@ -198,3 +197,74 @@ class ElementsCodec(ArrayBytesCodec):
         """Decode to elements in the shape of `spec`; without `spec`, to one axis or into `out`."""
         objects = to_objects(data, self.object_type(), spec.shape if spec else None)
         return np.asarray(deliver(objects, out))
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class VLenUTF8(ElementsCodec):
+    """Text, as UTF-8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> VLenUTF8().encode(np.array(["é"], object)).hex(" ", -4)
+    '01000000 02000000 c3a9'
+    """
+
+    name = "vlen-utf8"
+
+    def object_type(self) -> DataType:
+        return Text()
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class VLenBytes(ElementsCodec):
+    r"""Bytes of any length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> VLenBytes().decode(bytes.fromhex("01000000 02000000 c3a9"))
+    array([b'\xc3\xa9'], dtype=object)
+    """
+
+    name = "vlen-bytes"
+
+    def object_type(self) -> DataType:
+        return VariableBytes()
+
+
+@register_codec
+@dataclass(frozen=True, slots=True)
+class VLenArray(ElementsCodec):
+    """One-dimensional arrays of any length with items of one type. Format 2 only.
+
+    Parameters
+    ----------
+    dtype : str
+        The NumPy type of the items.
+
+    Examples
+    --------
+    >>> VLenArray("<i2").decode(bytes.fromhex("01000000 04000000 01000200"))[0]
+    array([1, 2], dtype=int16)
+    """
+
+    name = "vlen-array"
+    dtype: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", number_type("dtype", self.dtype, "biufcmMSU").str)
+
+    def object_type(self) -> DataType:
+        return Ragged(item=np.dtype(self.dtype))
+
+    def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
+        if spec.data_type != self.object_type():
+            message = f"codec {self.name!r} makes arrays of {self.dtype}, not {spec.data_type.name}"
+            problems.add(loc, message, "mismatch")
+
+    def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object]:
+        unit_bytes = np.dtype(self.dtype).itemsize
+        return {"kind": "vlen", "is_text": False, "unit_bytes": unit_bytes}

@@ -131,10 +131,10 @@ class N5Default(ArrayBytesCodec):
 def _complete_chain(codecs: Iterable[CodecLike]) -> Chain:
     """Return the chain of a user's codecs with the two fixed codecs."""
     codecs = list(codecs)
-    chain_given = Chain.of(codecs)
-    if chain_given.array_bytes == Bytes() and not any(codec == Bytes() for codec in codecs):
-        codecs = [*chain_given.array_array, Bytes("big"), *chain_given.bytes_bytes]
-    if not chain_given.array_array:
+    user_chain = Chain.of(codecs)
+    if user_chain.array_bytes == Bytes() and not any(codec == Bytes() for codec in codecs):
+        codecs = [*user_chain.array_array, Bytes("big"), *user_chain.bytes_bytes]
+    if not user_chain.array_array:
         codecs = [Transpose("F"), *codecs]
     chain = Chain.of(codecs)
     if len(chain.codecs) > _MAX_CODECS:

@@ -28,7 +28,7 @@ class WrongParameter(ArgumentError):  # noqa: N818 - it is always an ArgumentErr
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:
     """Raise unless `value` is an integer of `low` to `high`."""
-    right_type = is_integer(value)
+    right_type = isinstance(value, int) and not isinstance(value, bool)
     if not right_type or not low <= value <= high:
         expected = f"an integer of {low} to {high}"
         raise WrongParameter(name, value, expected, right_type=right_type)

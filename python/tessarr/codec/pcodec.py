@@ -9,9 +9,9 @@ import numpy as np
 
 from tessarr.codec.base import ArrayBytesCodec, register_codec
 from tessarr.codec.chain import to_flat_array
-from tessarr.codec.packages import import_package
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer
 from tessarr.errors import DataError
+from tessarr.format.hints import import_package
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec

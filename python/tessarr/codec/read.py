@@ -1,4 +1,4 @@
-"""Codecs from the JSON of documents and from user input."""
+"""Codecs from the JSON of documents and from user input, and numcodecs' registry of codecs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,29 @@ from tessarr.codec.base import (
     find_codec,
     find_codec_by_id,
     find_plain_codec,
+    list_codec_ids,
     list_codec_names,
+    register_codec,
 )
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format.validation import ABSENT, Members, describe, read_extension
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tessarr.format.validation import Problems
     from tessarr.types import ZarrFormat
 
-__all__ = ["CodecLike", "find_codec_class", "read_v2", "read_v3", "to_codec", "to_list"]
+__all__ = [
+    "CodecLike",
+    "codec_registry",
+    "find_codec_class",
+    "get_codec",
+    "read_v2",
+    "read_v3",
+    "to_codec",
+    "to_list",
+]
 
 CodecLike = Codec | str | Mapping[str, Any] | Any
 """A codec, its name, its JSON in either format, or a codec of numcodecs."""
@@ -130,13 +143,13 @@ def to_codec(value: CodecLike) -> Codec:
     by_id = "id" in document
     codec = find_codec_by_id(name) if by_id else find_codec(name) or find_codec_by_id(name)
     if codec is None:
-        from tessarr.format import install_hints
-        from tessarr.format.suggestions import did_you_mean
+        from tessarr.format import hints
+        from tessarr.format.hints import did_you_mean
 
         try:
             if by_id or find_plain_codec(name) is not None:
                 return _read_numcodec({"id": name, **configuration}, first=True)
-            message = f"codec {name!r} is not supported{install_hints.extension_hint(name)}"
+            message = f"codec {name!r} is not supported{hints.extension_hint(name)}"
         except UnsupportedError as error:
             message = error.message
         others = (known for known in list_codec_names() if known != name)
@@ -146,7 +159,7 @@ def to_codec(value: CodecLike) -> Codec:
     try:
         return _with_spelling(codec.from_config(dict(configuration)), alias)
     except (TypeError, ValueError) as error:
-        from tessarr.format.suggestions import did_you_mean
+        from tessarr.format.hints import did_you_mean
 
         reason = str(error).removeprefix(f"{codec.__name__}.__init__() ")
         known = getattr(codec, "__dataclass_fields__", {})
@@ -194,7 +207,7 @@ def _with_spelling(codec: _Read, alias: str) -> _Read:
 
 
 def _read_numcodec(config: dict[str, Any], *, first: bool) -> Codec:
-    from tessarr.codec.fallback import numcodec_from_config
+    from tessarr.codec.numcodecs_adapter import numcodec_from_config
 
     return numcodec_from_config(config, first=first)
 
@@ -227,3 +240,54 @@ def _split_json(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(name, str) or not isinstance(configuration, Mapping):
         raise ArgumentError(f"{value!r} is not the JSON of a codec")
     return name, configuration
+
+
+class _Registry(Mapping[str, type[Any]]):
+    """The classes of codecs by id; an assignment registers a class."""
+
+    __slots__ = ()
+
+    def __getitem__(self, codec_id: str) -> type[Any]:
+        codec = find_plain_codec(codec_id) or find_codec_by_id(codec_id)
+        if codec is None:
+            raise KeyError(codec_id)
+        return codec
+
+    def __setitem__(self, codec_id: str, codec: type[Any]) -> None:
+        register_codec(codec, codec_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list_codec_ids())
+
+    def __len__(self) -> int:
+        return len(list_codec_ids())
+
+    def __repr__(self) -> str:
+        return f"<codec_registry: {', '.join(self)}>"
+
+
+codec_registry: Final = _Registry()
+"""The codecs of format 2 by id. An assignment registers a class."""
+
+
+def get_codec(config: Mapping[str, Any]) -> Codec:
+    """Return the codec of a configuration of format 2.
+
+    Parameters
+    ----------
+    config
+        A mapping with the member ``id``, such as ``{"id": "zlib", "level": 1}``.
+
+    Raises
+    ------
+    UnsupportedError
+        If no codec has this id.
+    ArgumentError
+        If the configuration is invalid.
+
+    Examples
+    --------
+    >>> get_codec({"id": "zlib", "level": 1})
+    Zlib(level=1)
+    """
+    return to_codec(config)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.codec.base import ArrayArrayCodec, register_codec
 from tessarr.codec.parameters import WrongParameter
-from tessarr.format.validation import ABSENT, INT64_MAX, is_integer, pointer
+from tessarr.format.validation import INT64_MAX, is_integer, pointer
 
 if TYPE_CHECKING:
     import numpy as np
 
     from tessarr.codec.base import ArraySpec
-    from tessarr.format.validation import Members, Problems
-    from tessarr.types import Shape, ZarrFormat
+    from tessarr.format.validation import Problems
+    from tessarr.types import Shape
 
 __all__ = ["Reshape"]
 
@@ -60,19 +60,6 @@ class Reshape(ArrayArrayCodec):
         if any(after <= before for before, after in pairwise(axes)):
             expected = "a shape whose axes come one after the other"
             raise WrongParameter("shape", shape, expected, right_type=True)
-
-    @classmethod
-    def read(cls, members: Members, zarr_format: ZarrFormat) -> Reshape | None:
-        before = len(members.problems)
-        shape = members.require("shape")
-        members.done()
-        if shape is ABSENT or len(members.problems) > before:
-            return None
-        try:
-            return cls(shape)
-        except WrongParameter as error:
-            members.problems.add(members.at("shape"), error.problem, error.problem_kind)
-            return None
 
     def configuration(self) -> dict[str, Any]:
         return {"shape": [list(n) if isinstance(n, tuple) else n for n in self.shape]}

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tessarr.codec.blosc import Blosc
 from tessarr.codec.bytes import Bytes
-from tessarr.codec.crc32c import Crc32c
-from tessarr.codec.gzip import GZip
+from tessarr.codec.checksum import Crc32c
+from tessarr.codec.elements import VLenBytes, VLenUTF8
+from tessarr.codec.native import GZip, Zstd
 from tessarr.codec.sharding import ShardingIndexed
 from tessarr.codec.transpose import Transpose
-from tessarr.codec.vlen_bytes import VLenBytes
-from tessarr.codec.vlen_utf8 import VLenUTF8
-from tessarr.codec.zstd import Zstd
 from tessarr.format.registry import set_public_module
 
 if TYPE_CHECKING:

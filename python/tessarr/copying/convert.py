@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from tessarr.array import bind_array
 from tessarr.array.create import create_array
-from tessarr.errors import ArgumentError, ExistsError, Problem, UnsupportedError
+from tessarr.errors import ArgumentError, Problem, UnsupportedError
 from tessarr.flow import convert as convert_flow
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
-from tessarr.flow.open import node_exists, prefix_of
+from tessarr.flow.open import prefix_of
 from tessarr.flow.run import run_flow
 from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.node_path import join
@@ -203,15 +203,15 @@ def convert(
     (3, array([1, 2, 3]))
     """
     if to not in (2, 3):
-        raise ArgumentError(f"to={to!r} is not a format to convert to: 2 or 3")
+        raise ArgumentError(f"to must be 2 or 3, not {to!r}")
     in_place = target is None
     if recode and in_place:
-        raise ArgumentError("recode=True needs a target: chunks are not replaced in place")
+        raise ArgumentError("recode=True requires a target: a conversion in place keeps all chunks")
     source, node_path = locate_node(store, "r" if dry_run or not in_place else "r+", path)
     steps = run_flow(convert_flow.plan_conversion(node_path, to, in_place=in_place), source)
     for step in steps:
         if step.renamed and in_place and not move_chunks:
-            problem = "chunks have other keys in the new format: give a target, or move_chunks=True"
+            problem = "chunks have other keys in the new format: pass a target, or move_chunks=True"
             step.problems.append(Problem("/chunk_key_encoding", problem, "no_equivalent"))
     recoded = {step.path for step in steps if recode and _can_be_recoded(step, to)}
     result = Conversion(to, tuple(_describe_step(step, recoded) for step in steps), not dry_run)
@@ -297,31 +297,22 @@ def _copy_steps(
     progress: Callable[[int, int], object] | None,
 ) -> None:
     """Copy nodes and their chunks; remove the copy after a failure."""
-    if source == target_store and (path == target_path or _is_inside(path, target_path)):
-        raise ArgumentError("the target is what is to be converted, or inside of it")
-    if run_flow(node_exists(target_path, v1=True), target_store) and not overwrite:
-        location = (
-            f"path {target_path!r} of {target_store}"
-            if target_path
-            else f"the root of {target_store}"
-        )
-        raise ExistsError(
-            f"there is a node at {location} already: give overwrite=True to replace it with "
-            "everything below it",
-            kind="node_exists",
-            path=target_path,
-        )
-    target_paths = {step.path: _target_path(step.path, path, target_path) for step in steps}
+    if source == target_store and (path == target_path or target_path.startswith(prefix_of(path))):
+        raise ArgumentError("the target is the source, or lies inside the source")
+    target_paths = {
+        step.path: join(target_path, step.path[len(path) :].strip("/")) for step in steps
+    }
     progress_ = _Progress(progress, sum(map(_size_bytes, steps)))
     is_started = False
     try:
         for step in steps:
             new_path = target_paths[step.path]
-            within = None if step is steps[0] else target_path
+            is_top = step is steps[0]
+            within = None if is_top else target_path
+            replaces_node = overwrite and is_top
             if step.path in recoded:
                 assert isinstance(step.old, ArrayMeta)
                 values = bind_array(step.old, source, step.path, read_only=True)
-                replaces_node = overwrite and not is_started
                 recoded_array = _create_recoded(
                     values, target_store, new_path, to, within=within, overwrite=replaces_node
                 )
@@ -333,12 +324,11 @@ def _copy_steps(
                 if isinstance(new, GroupMeta):  # consolidated metadata is rebuilt at the end
                     new = replace(new, consolidated=None)
                 flow = create.create_node(
-                    new_path, new, overwrite=overwrite and not is_started, within=within
+                    new_path, new, overwrite=replaces_node, within=within, store=target_store
                 )
                 run_flow(flow, target_store)
                 is_started = True
                 _copy_chunks(source, step, target_store, new_path, progress_)
-            is_started = True
         for step in reversed(steps):
             if step.consolidated:
                 run_flow(consolidate(target_paths[step.path], zarr_format=to), target_store)
@@ -346,16 +336,6 @@ def _copy_steps(
         if is_started:
             run_flow(edit.delete_node(target_path), target_store)
         raise
-
-
-def _is_inside(path: str, other: str) -> bool:
-    return other.startswith(prefix_of(path))
-
-
-def _target_path(node_path: str, path: str, target_path: str) -> str:
-    """Return the path at the target of the node at `node_path`, which is below `path`."""
-    below = node_path[len(path) :].strip("/")
-    return join(target_path, below) if below else target_path
 
 
 def _size_bytes(step: ConversionStep) -> int:
@@ -377,13 +357,13 @@ class _Progress:
         self._before += size_bytes
         done = 0
 
-        def one(_: int) -> None:
+        def report_part(_: int) -> None:
             nonlocal done
             done += 1
             if self._progress is not None:
                 self._progress(start + size_bytes * done // count, self._total)
 
-        return one
+        return report_part
 
 
 def _copy_chunks(

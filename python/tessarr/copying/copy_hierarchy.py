@@ -14,7 +14,7 @@ from tessarr.copying.member_filter import MemberFilter
 from tessarr.copying.plan import CopyStep, plan_steps
 from tessarr.copying.report import warn_of_skipped
 from tessarr.copying.source import StoredSource, open_source
-from tessarr.errors import ArgumentError, DataError, ExistsError, NotFoundError
+from tessarr.errors import ArgumentError, DataError, NotFoundError
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
 from tessarr.flow.open import find_node, node_exists
@@ -25,12 +25,13 @@ from tessarr.options import current
 from tessarr.store import LocalStore
 from tessarr.store.adapt import close_user_store
 from tessarr.store.paths import expand_user
-from tessarr.store.resolve import locate_node
+from tessarr.store.resolve import locate_node, refuse_icechunk
 from tessarr.store.single_file import repair_zip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tessarr.copying.distributed import DaskRunner
     from tessarr.copying.report import CopiedLink, Skipped
     from tessarr.copying.source import CopySource
     from tessarr.store import Store
@@ -146,6 +147,7 @@ def copy_to(
     memory_bytes: int | None = None,
     scratch: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
+    client: Any = None,
     **settings: Any,
 ) -> Copy:
     """Copy an array, or a group with all nodes below, to another location.
@@ -186,6 +188,9 @@ def copy_to(
         each chunk about once, as from rows to columns, the copy uses this folder.
     progress
         Called regularly with the copied bytes and their total.
+    client
+        A ``distributed.Client``: the workers of its Dask cluster copy the regions, each within
+        `memory_bytes`. They need access to both stores. If a worker dies, others copy its regions.
     **settings
         Settings of the new arrays, as for `tessarr.create_array`: ``chunks``, ``shards``,
         ``compressors``, ``filters``, ``fill_value``, ``dtype``, … Chunks and shards apply to arrays
@@ -228,10 +233,10 @@ def copy_to(
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
         raise ArgumentError(f"memory_bytes {memory_bytes!r} is not a positive integer")
     if not isinstance(scratch, str | os.PathLike | None):
-        raise TypeError(f"scratch is a folder, not {type(scratch).__name__}")
+        raise TypeError(f"scratch must be a folder, not {type(scratch).__name__}")
     scratch = None if scratch is None else expand_user(scratch)
     if scratch is not None and not os.path.isdir(scratch):  # noqa: PTH112 (of any kind of path)
-        raise ArgumentError(f"scratch {os.fspath(scratch)!r} is not a folder that exists")
+        raise ArgumentError(f"scratch {os.fspath(scratch)!r} is not an existing folder")
     member_filter = MemberFilter.from_patterns(include, exclude)
     with ExitStack() as exit_stack:
         origin = open_source(source, path)
@@ -247,8 +252,8 @@ def copy_to(
         except DataError as error:  # a killed copy left an incomplete Zip file
             if not repair_zip(target, enabled=(resume or overwrite) and not dry_run):
                 error.add_note(
-                    "if it was a copy that was killed, give resume=True to continue it, or "
-                    "overwrite=True to start again"
+                    "if an interrupted copy left the file, pass resume=True to continue the copy, "
+                    "or overwrite=True to start again"
                 )
                 raise
             target_store, base = locate_node(target, "a", target_path, format_of_copy)
@@ -270,6 +275,7 @@ def copy_to(
             memory_bytes or current().copy_bytes,
             None if scratch is None else os.fspath(scratch),
             progress,
+            _make_runner(client, origin, target_store),
             total=sum(step.size_bytes for step in steps),
         )
         nodes = [_describe_step(step, base, copier) for step in steps]
@@ -287,6 +293,17 @@ def copy_to(
     return result
 
 
+def _make_runner(client: Any, origin: CopySource, target_store: Store) -> DaskRunner | None:
+    if client is None:
+        return None
+    from tessarr.copying.distributed import DaskRunner, check_shared
+
+    if not isinstance(origin, StoredSource):
+        raise ArgumentError("the workers of a cluster copy from Zarr stores only")
+    check_shared(origin.store, target_store)
+    return DaskRunner(client)
+
+
 def _make_report(
     origin: CopySource, nodes: list[CopiedNode], *, done: bool, was_complete: bool = False
 ) -> Copy:
@@ -299,7 +316,7 @@ def _is_complete(steps: list[CopyStep], target_store: Store, base: str) -> bool:
     A copy stores the metadata of an array after its chunks, so that the chunks are complete, too.
     """
     for step in steps:
-        path = join(base, step.name) if step.name else base
+        path = join(base, step.name)
         meta = run_flow(find_node(path, zarr_format=step.new.zarr_format), target_store)
         if isinstance(meta, GroupMeta):
             meta = replace(meta, consolidated=None)
@@ -316,8 +333,7 @@ def _execute_steps(copier: NodeCopier, steps: list[CopyStep], journal: Journal) 
             run_flow(consolidate(copier.path, zarr_format=steps[0].new.zarr_format), copier.goal)
     except BaseException as error:
         error.add_note(
-            "what has been copied is kept: give resume=True to continue, or overwrite=True to "
-            "start again"
+            "the copied chunks stay: pass resume=True to continue, or overwrite=True to start again"
         )
         with suppress(Exception):  # report only the first error
             journal.save(now=True)
@@ -326,7 +342,7 @@ def _execute_steps(copier: NodeCopier, steps: list[CopyStep], journal: Journal) 
 
 
 def _describe_step(step: CopyStep, base: str, copier: NodeCopier) -> CopiedNode:
-    path = join(base, step.name) if step.name else base
+    path = join(base, step.name)
     new = step.new
     chunks, shards = (new.chunks, new.shards) if isinstance(new, ArrayMeta) else (None, None)
     kind = "group" if chunks is None else "array"
@@ -347,7 +363,7 @@ def _check_disjoint(origin: CopySource, target_store: Store, path: str) -> None:
     )
     shorter = min(len(source_parts), len(target_parts))
     if is_same_store and source_parts[:shorter] == target_parts[:shorter]:
-        raise ArgumentError("source and target are the same place, or one is inside of the other")
+        raise ArgumentError("source and target overlap")
 
 
 def _path_parts(store: Store, path: str) -> tuple[str, ...]:
@@ -365,25 +381,16 @@ def _hash_steps(steps: list[CopyStep]) -> str:
     return digest.hexdigest()
 
 
-def _format_location(target_store: Store, base: str) -> str:
-    return f"path {base!r} of {target_store}" if base else f"the root of {target_store}"
-
-
 def _begin_copy(
     journal: Journal, target_store: Store, base: str, *, overwrite: bool, resume: bool
 ) -> None:
     if resume and journal.exists:
         journal.resume()
         return
+    refuse_icechunk(target_store)
     node_exists_ = run_flow(node_exists(base, v1=True), target_store)
     if overwrite and (node_exists_ or journal.exists):
         run_flow(edit.delete_node(base), target_store)
     elif node_exists_ and not journal.exists:
-        raise ExistsError(
-            f"there is a node at {_format_location(target_store, base)} already: give "
-            "overwrite=True to replace it with "
-            "everything below it",
-            kind="node_exists",
-            path=base,
-        )
+        raise create.exists_error(base, target_store)
     journal.begin()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tessarr.copying.log import format_summary, open_log
+from tessarr.copying.report import format_summary, open_log
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.format.node_path import check_path, normalize_path
+from tessarr.format.node_path import check_path, join, normalize_path
 from tessarr.store.resolve import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tessarr.copying.log import LogLike
+    from tessarr.copying.report import LogLike
     from tessarr.store import Store
     from tessarr.store.resolve import StoreLike
 
@@ -90,7 +90,7 @@ def copy_store(  # noqa: PLR0917 (the order of zarr-python)
     }
     if exists and if_exists == "raise":
         raise ExistsError(
-            f"{len(exists)} of the keys are at the target already, such as {min(exists)!r}: give "
+            f"the target already has {len(exists)} of the keys, such as {min(exists)!r}: pass "
             "if_exists='replace' or 'skip'",
             key=min(exists),
         )
@@ -132,5 +132,5 @@ def _compile_patterns(patterns: str | Iterable[str] | None, flags: int) -> list[
 def _resolve_prefix(store: StoreLike, path: str, mode: Any) -> tuple[Store, str]:
     check_path(path)
     resolved, base = open_store(store, mode)
-    full_path = "/".join(part for part in (base, path.strip("/")) if part)
+    full_path = join(base, path.strip("/"))
     return resolved, f"{normalize_path(full_path)}/" if full_path else ""

@@ -13,8 +13,14 @@ from tessarr.array import Array
 from tessarr.array.create import create_array
 from tessarr.array.like import settings_like
 from tessarr.copying import hdf5, netcdf
-from tessarr.copying.log import format_summary, open_log
-from tessarr.copying.report import CopiedLink, Skipped, skip_attribute, warn_of_skipped
+from tessarr.copying.report import (
+    CopiedLink,
+    Skipped,
+    format_summary,
+    open_log,
+    skip_attribute,
+    warn_of_skipped,
+)
 from tessarr.errors import ArgumentError, DataError, ExistsError
 from tessarr.format.node_path import join
 from tessarr.group import Group
@@ -25,7 +31,7 @@ from tessarr.node.replace import replace_node
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tessarr.copying.log import LogLike
+    from tessarr.copying.report import LogLike
     from tessarr.store import Store
 
 __all__ = ["copy", "copy_all"]
@@ -173,13 +179,13 @@ def _copy_nodes(
     if state.if_exists not in _IF_EXISTS:
         raise ArgumentError(f"if_exists={state.if_exists!r} is not one of {', '.join(_IF_EXISTS)}")
     if dest is None and not state.dry_run:
-        raise ArgumentError("dest is None: that is for a dry run only")
-    if _is_h5py(dest) and state.if_exists == "skip_initialized":
-        raise ArgumentError("HDF5 does not tell which chunks are there: give if_exists='skip'")
+        raise ArgumentError("dest may be None only in a dry run")
+    if netcdf.is_h5py(dest) and state.if_exists == "skip_initialized":
+        raise ArgumentError("HDF5 does not report stored chunks: pass if_exists='skip'")
     _check_not_inside(source, dest)
     for _, node in nodes:
         if not hasattr(node, "attrs"):
-            raise TypeError(f"{type(node).__name__} is no array and no group")
+            raise TypeError(f"{type(node).__name__} is neither an array nor a group")
     with open_log(log) as state.log_line:
         for name, node in nodes:
             _copy_member(node, dest, name or _node_name(node), state, top=node is source)
@@ -206,7 +212,7 @@ def _check_not_inside(source: Any, dest: Any) -> None:
 def _node_name(node: Any) -> str:
     name = str(node.name).rpartition("/")[2]
     if not name:
-        raise TypeError("the source has no name: give the name of the copy")
+        raise TypeError("the source has no name: pass a name for the copy")
     return name
 
 
@@ -223,7 +229,7 @@ def _copy_member(node: Any, dest: Any, name: str, state: _CopyState, *, top: boo
     description = f"{node.name} {node.shape} {node.dtype}" if is_array else node.name
     if blocked and state.if_exists == "raise":
         raise ExistsError(
-            f"cannot copy {node.name!r}: {name!r} exists there; give if_exists",
+            f"cannot copy {node.name!r}: the target already has {name!r}; pass if_exists",
             kind="node_exists",
             path=name,
         )
@@ -236,7 +242,7 @@ def _copy_member(node: Any, dest: Any, name: str, state: _CopyState, *, top: boo
         if state.dry_run or not blocked or not _replace_member(node, dest, name, state):
             _store_member(node, dest, name, state, existing=existing, blocked=blocked)
     except (DataError, ArgumentError) as error:
-        if not is_array or state.is_single_array or not _is_h5py(node):
+        if not is_array or state.is_single_array or not netcdf.is_h5py(node):
             raise
         state.left_out.append(Skipped(str(node.name).strip("/"), error.message))
         return
@@ -301,14 +307,14 @@ def _copy_array(
     node: Any, dest: Any, name: str, state: _CopyState, *, store: Store | None = None
 ) -> None:
     """Copy an array into a group, or to the root of a store with the group's settings."""
-    if _is_h5py(dest):
+    if netcdf.is_h5py(dest):
         new = dest.create_dataset(name, **_h5py_settings(node, state.settings))
     else:
         settings = {"zarr_format": dest.zarr_format, **state.settings}
         like = settings_like(node, settings, with_metadata=True)
         like.pop("attributes", None)
-        if _is_h5py(node):
-            like |= _hdf5_settings(node, settings)
+        if netcdf.is_h5py(node):
+            like |= netcdf.get_zarr_settings(node, settings["zarr_format"], settings) | settings
         if store is not None:
             new = create_array(store, "", **dest._array_settings(like))
         elif isinstance(dest, Group):
@@ -344,7 +350,7 @@ def _h5py_settings(node: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"shape": node.shape, "dtype": node.dtype}
     if node.shape:
         settings["chunks"] = chunks if fits else True
-    if _is_h5py(node):
+    if netcdf.is_h5py(node):
         for name in ("compression", "compression_opts", "shuffle", "fletcher32", "scaleoffset"):
             if chunks is not None:
                 settings[name] = getattr(node, name)
@@ -365,14 +371,14 @@ def _h5py_settings(node: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copy_attributes(source: Any, target: Any, state: _CopyState) -> None:
-    with allow_copied_tokens(copied=not _is_h5py(source)):
+    with allow_copied_tokens(copied=not netcdf.is_h5py(source)):
         target.attrs.update(_read_attributes(source, target, state))
 
 
 def _readable_source(source: Any, state: _CopyState) -> Any:
     """Return a node as a source, with only the members that can be copied."""
     state.is_single_array = hasattr(source, "shape")
-    if not _is_h5py(source):
+    if not netcdf.is_h5py(source):
         return source
     if state.is_single_array:
         hdf5.check_copyable(source)
@@ -384,7 +390,7 @@ def _readable_source(source: Any, state: _CopyState) -> Any:
 
 def _reason_not_storable(node: Any, dest: Any, name: str) -> str | None:
     """Return the reason why a node of h5py cannot be stored in a Zarr group, if any."""
-    if not _is_h5py(node) or not isinstance(dest, Group):
+    if not netcdf.is_h5py(node) or not isinstance(dest, Group):
         return None
     return hdf5.reason_not_storable(name, node, 3 if dest.zarr_format == 3 else 2)
 
@@ -394,7 +400,7 @@ def _read_attributes(node: Any, new: Any, state: _CopyState) -> dict[str, Any]:
     if isinstance(node, Array | Group):
         return dict(node.attrs)
     skip = skip_attribute(state.left_out, str(getattr(node, "name", None) or "").strip("/"))
-    if _is_h5py(new):
+    if netcdf.is_h5py(new):
         return netcdf.convert_attributes(node, skip)
     if not hasattr(node, "shape"):
         return netcdf.group_attributes(node, skip)
@@ -402,18 +408,3 @@ def _read_attributes(node: Any, new: Any, state: _CopyState) -> dict[str, Any]:
     return netcdf.array_attributes(
         node, new.dtype, zarr_format, skip, is_single_array=state.is_single_array
     )
-
-
-def _hdf5_settings(node: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a dataset that HDF5 stores differently."""
-    zarr_format = settings["zarr_format"]
-    like: dict[str, Any] = {}
-    if zarr_format == 3:
-        like["dimension_names"] = netcdf.read_dimension_names(node)
-    if netcdf.is_netcdf(node) and not {"fill_value", "fillvalue"} & set(settings):
-        like["fill_value"] = netcdf.read_fill_value(node, zarr_format)
-    return {**like, **settings}
-
-
-def _is_h5py(node: Any) -> bool:
-    return type(node).__module__.partition(".")[0] == "h5py" or hasattr(node, "from_hdf5")

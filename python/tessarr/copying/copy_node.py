@@ -27,6 +27,7 @@ from tessarr.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tessarr.copying.distributed import DaskRunner
     from tessarr.copying.journal import Journal
     from tessarr.copying.plan import CopyStep
     from tessarr.copying.source import CopySource
@@ -56,6 +57,8 @@ class NodeCopier:
         A folder for two-pass copies.
     progress
         Called with the copied bytes and `total`.
+    runner
+        Runs the copy on a cluster; by default it runs in threads of this process.
     """
 
     origin: CopySource
@@ -64,6 +67,7 @@ class NodeCopier:
     memory_bytes: int
     scratch: str | None
     progress: Callable[[int, int], object] | None
+    runner: DaskRunner | None = None
     total: int = 0
     done: int = 0
 
@@ -77,7 +81,7 @@ class NodeCopier:
 
     def copy_node(self, step: CopyStep, journal: Journal) -> None:
         """Copy one node."""
-        path = join(self.path, step.name) if step.name else self.path
+        path = join(self.path, step.name)
         before = self.done
         if not self._is_complete(path, step):
             if self._copy_elements(step, path, journal):
@@ -116,7 +120,7 @@ class NodeCopier:
         old, new = step.old, step.new
         assert isinstance(self.origin, StoredSource)
         assert isinstance(new, ArrayMeta)
-        source = join(self.origin.path, step.name) if step.name else self.origin.path
+        source = join(self.origin.path, step.name)
         pairs = transfer.map_chunk_keys(
             self.origin.keys_of(step.name), source, old, target_path, new
         )
@@ -137,6 +141,7 @@ class NodeCopier:
             memory_bytes=self.memory_bytes,
             numbers=missing,
             done=done,
+            run=self.runner,
         )
 
     def _recode(self, step: CopyStep, new: ArrayMeta, journal: Journal) -> None:
@@ -153,20 +158,25 @@ class NodeCopier:
             transfer.execute_plan(
                 source,
                 intermediate_target,
-                transfer.plan_copy(source, intermediate_target, self.memory_bytes),
+                self._plan_regions(source, intermediate_target),
+                run=self.runner,
             )
             source = transfer.make_source(intermediate)
-            plan = transfer.plan_copy(source, target, self.memory_bytes)
+            plan = self._plan_regions(source, target)
             self._transfer(step, new, source, target, plan, journal)
 
     def _plan_copy(
         self, step: CopyStep, new: ArrayMeta
     ) -> tuple[transfer.Source, transfer.Target, transfer.Plan]:
-        path = join(self.path, step.name) if step.name else self.path
+        path = join(self.path, step.name)
         array = self.origin.array(step.name, step.old)
         source = transfer.make_source(array, ranges=step.ranges)
         target = transfer.make_target(bind_array(new, self.goal, path, read_only=False))
-        return source, target, transfer.plan_copy(source, target, self.memory_bytes)
+        return source, target, self._plan_regions(source, target)
+
+    def _plan_regions(self, source: transfer.Source, target: transfer.Target) -> transfer.Plan:
+        concurrency = None if self.runner is None else self.runner.concurrency
+        return transfer.plan_copy(source, target, self.memory_bytes, concurrency)
 
     def _needs_two_passes(self, plan: transfer.Plan, new: ArrayMeta) -> bool:
         fixed = new.data_type.elements is None
@@ -196,7 +206,7 @@ class NodeCopier:
         missing = list(runs.missing(plan.count))
         self._report_progress(step.size_bytes - sum(map(size_of, missing)))
         numbers = _select_stored_regions(self.origin, step, new, plan, missing)
-        transfer.execute_plan(source, target, plan, numbers=numbers, done=done)
+        transfer.execute_plan(source, target, plan, numbers=numbers, done=done, run=self.runner)
 
     def _report_progress(self, more_bytes: int) -> None:
         self.done += more_bytes
@@ -222,7 +232,7 @@ def _select_stored_regions(
     ):
         return numbers
     stored = np.zeros(old.grid_shape, bool)
-    path = join(origin.path, step.name) if step.name else origin.path
+    path = join(origin.path, step.name)
     cells = [cell for _, cell in transfer.find_chunk_keys(origin.keys_of(step.name), path, old)]
     if cells:
         stored[tuple(np.array(cells).T)] = True

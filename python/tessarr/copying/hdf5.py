@@ -118,7 +118,7 @@ def read_contents(group: Any) -> Contents:
 class _ContentsReader:
     """Visits the members of groups and records them."""
 
-    found: Contents
+    contents: Contents
     seen: dict[Any, str] = field(default_factory=dict)
     lengths: dict[Any, int] = field(default_factory=dict)
     linked: int = 0
@@ -150,7 +150,7 @@ class _ContentsReader:
             self._skip(path, f"a link to {holder}, a group that holds it")
             return
         if is_array and netcdf.is_bare_dimension(child):
-            self.found.has_bare_dimensions = True
+            self.contents.has_bare_dimensions = True
             return
         reason = reason_not_copyable(child) if is_array else None
         if reason is not None:
@@ -164,8 +164,8 @@ class _ContentsReader:
         if (linked or kind) and not self._may_follow(path):
             return
         if kind:
-            self.found.links.append(CopiedLink(path, kind, target))
-        self.found.nodes[path] = self._wrap(child, path)
+            self.contents.links.append(CopiedLink(path, kind, target))
+        self.contents.nodes[path] = self._wrap(child, path)
         if not is_array:
             self.visit(child, path, above, linked=linked or bool(kind))
 
@@ -173,8 +173,8 @@ class _ContentsReader:
         if not _is_h5py(child):
             return child
         if _is_array(child):
-            return Dataset(child, self.lengths, self.found)
-        return Group(child, self.found, path)
+            return Dataset(child, self.lengths, self.contents)
+        return Group(child, self.contents, path)
 
     def _may_follow(self, path: str) -> bool:
         self.linked += 1
@@ -183,7 +183,7 @@ class _ContentsReader:
         return self.linked <= _MAX_LINKED
 
     def _skip(self, path: str, reason: str) -> None:
-        self.found.skipped.append(Skipped(path, reason))
+        self.contents.skipped.append(Skipped(path, reason))
 
 
 def _join_path(path: str, name: str) -> str:

@@ -65,8 +65,8 @@ class Journal:
         """Store the journal, unless one exists."""
         if not self._store.replace(self._key, self._bytes(), None):
             raise ExistsError(
-                f"a copy to here was interrupted, or goes on ({self._key!r} is there): give "
-                "resume=True to continue it, or overwrite=True to start again",
+                f"a copy to this location was interrupted or is running ({self._key!r} exists): "
+                "pass resume=True to continue it, or overwrite=True to start again",
                 key=self._key,
             )
 
@@ -86,13 +86,13 @@ class Journal:
         if not isinstance(state, dict) or not isinstance(state.get("done"), dict):
             raise MetadataError(f"{self._key!r} is no journal of a copy", key=self._key)
         for name, reason in (
-            ("tessarr_copy", "it was begun by another version of Tessarr"),
-            ("source", "the source has changed since, or is another one"),
-            ("settings", "it was begun with other settings"),
+            ("tessarr_copy", "another version of Tessarr started it"),
+            ("source", "the source has changed, or is another one"),
+            ("settings", "it has other settings"),
         ):
             if state.get(name) != self._state[name] or state.get(name) is None:
                 raise ArgumentError(
-                    f"cannot resume the copy of {self._key!r}: {reason}; give overwrite=True to "
+                    f"cannot resume the copy of {self._key!r}: {reason}; pass overwrite=True to "
                     "start again"
                 )
         self._state["done"] = state["done"]

@@ -32,9 +32,11 @@ __all__ = [
     "dimension_length",
     "encode_fill_value",
     "enum_members",
+    "get_zarr_settings",
     "group_attributes",
     "has_scales",
     "is_bare_dimension",
+    "is_h5py",
     "is_netcdf",
     "is_netcdf_coordinate",
     "is_netcdf_file",
@@ -81,7 +83,7 @@ def is_netcdf(node: Any) -> bool:
     h5py, dimension scales of the array or its siblings indicate netCDF.
     """
     in_netcdf: bool | None = getattr(node, "in_netcdf", None)
-    if in_netcdf is not None or not _is_h5py(node):
+    if in_netcdf is not None or not is_h5py(node):
         return bool(in_netcdf)
     if is_netcdf_file(node.file):
         return True
@@ -133,7 +135,7 @@ def member_name(name: str, node: Any) -> str:
 
 def is_bare_dimension(array: Any) -> bool:
     """Return whether a dataset only represents a dimension, without coordinates."""
-    if not _is_h5py(array) or "NAME" not in array.attrs:
+    if not is_h5py(array) or "NAME" not in array.attrs:
         return False
     name = _decode_internal(array.attrs["NAME"])
     return isinstance(name, str) and name.startswith(_BARE_DIMENSION)
@@ -144,7 +146,7 @@ def read_dimension_names(array: Any) -> tuple[str | None, ...] | None:
     names: Any = getattr(array, "dimensions", None)
     if isinstance(names, tuple):
         return names
-    if not _is_h5py(array):
+    if not is_h5py(array):
         return None
     if _is_scale(array) and array.ndim == 1:
         return (_base_name(array),)
@@ -192,6 +194,18 @@ def _base_name(array: Any) -> str:
 
 def _is_scale(array: Any) -> bool:
     return bool(array.is_scale)
+
+
+def get_zarr_settings(
+    array: Any, zarr_format: ZarrFormat, overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of a Zarr array that a dataset stores differently."""
+    settings: dict[str, Any] = {}
+    if zarr_format == 3:
+        settings["dimension_names"] = read_dimension_names(array)
+    if is_netcdf(array) and not {"fill_value", "fillvalue"} & set(overrides):
+        settings["fill_value"] = read_fill_value(array, zarr_format)
+    return settings
 
 
 def read_fill_value(array: Any, zarr_format: ZarrFormat) -> Any:
@@ -297,7 +311,7 @@ def array_attributes(
 def group_attributes(group: Any, skip: Callable[[str, str], None]) -> dict[str, Any]:
     """Return the attributes of a copy of a group, with the enumerations of a netCDF group."""
     attributes = convert_attributes(group, skip)
-    if not _is_h5py(group) or not is_netcdf(group):
+    if not is_h5py(group) or not is_netcdf(group):
         return attributes
     enums = {
         member_name(array.name.rpartition("/")[2], array): members
@@ -331,7 +345,7 @@ def convert_attributes(
     """Return the attributes of a node as JSON, except internal and excluded ones."""
     attrs: Any = getattr(node, "attrs", {})
     in_netcdf = is_netcdf(node)
-    internal = _INTERNAL | _SCALE if _is_h5py(node) and _has_scale_class(attrs) else _INTERNAL
+    internal = _INTERNAL | _SCALE if is_h5py(node) and _has_scale_class(attrs) else _INTERNAL
     converted: dict[str, Any] = {}
     for name in attrs:
         if name in internal or name in without:
@@ -377,7 +391,7 @@ def to_json(value: Any, *, in_netcdf: bool = False) -> Any:
     >>> to_json(np.array([0.5])), to_json(np.array([0.5]), in_netcdf=True), to_json(b"m")
     ([0.5], 0.5, 'm')
     """
-    if _is_h5py(value):
+    if is_h5py(value):
         if not hasattr(value, "dtype") or type(value).__name__ != "Empty":
             raise NotJSONError("a reference to another object of the file")
         if value.dtype.kind in "SO" and in_netcdf:
@@ -421,11 +435,12 @@ def to_text(value: Any) -> Any:
         return value.item()
     if isinstance(value, list | tuple):
         return [to_text(item) for item in value]
-    if _is_h5py(value):
+    if is_h5py(value):
         raise NotJSONError("a reference to another object of the file")
     return value
 
 
-def _is_h5py(node: Any) -> bool:
+def is_h5py(node: Any) -> bool:
+    """Return whether a node is of h5py, or a wrapper of such a node."""
     """Return whether an object belongs to h5py, or is a `tessarr.copying.hdf5.Dataset`."""
     return type(node).__module__.partition(".")[0] == "h5py" or hasattr(node, "from_hdf5")

@@ -102,7 +102,7 @@ def plan_steps(
     top = nodes[""]
     is_whole = select is ... or select is None
     if not is_whole and not (isinstance(top, ArrayMeta) or hasattr(top, "shape")):
-        raise ArgumentError("a part can be selected of an array only, not of a group")
+        raise ArgumentError("select applies to an array, not to a group")
     steps: list[CopyStep] = []
     chunk_settings = _ChunkSettings(settings)
     is_copied = isinstance(origin, StoredSource) and "attributes" not in settings
@@ -145,9 +145,7 @@ def _parse_ranges(select: Any, shape: Shape, *, is_whole: bool) -> tuple[Range, 
         return tuple((0, 1, length) for length in shape)
     selection = select_basic(select, shape)
     if None in selection.out_axes or selection.shape != selection.buffer_shape:
-        raise ArgumentError(
-            "select takes slices, so that the array keeps its axes: in place of 3 write 3:4"
-        )
+        raise ArgumentError("select keeps all axes and takes only slices: write 3:4 instead of 3")
     ranges: Any = selection.axes
     return tuple(ranges)
 
@@ -212,15 +210,13 @@ def _meta_with_settings(
     settings = {"zarr_format": zarr_format, "shape": shape, **overrides}
     like = settings_like(array, settings, with_metadata=True)
     if isinstance(array, Array):
-        attributes, names = convert_dimension_names(array.metadata, zarr_format)
+        attributes, names = convert_dimension_names(array._metadata, zarr_format)
         like |= {"attributes": attributes, "dimension_names": names}
-        regular = isinstance(array.metadata.chunk_grid, RegularGrid)
+        regular = isinstance(array._metadata.chunk_grid, RegularGrid)
         if not regular and (array.shape != shape or zarr_format == 2):
-            like["chunks"] = array.metadata.chunk_shape
+            like["chunks"] = array._metadata.chunk_shape
     elif _is_foreign(array):
-        like["dimension_names"] = netcdf.read_dimension_names(array)
-        if netcdf.is_netcdf(array) and not {"fill_value", "fillvalue"} & set(overrides):
-            like["fill_value"] = netcdf.read_fill_value(array, zarr_format)
+        like |= netcdf.get_zarr_settings(array, zarr_format, overrides)
     if zarr_format == 2:
         like = {name: value for name, value in like.items() if name not in _V3_SETTINGS}
         if get_dimension_separator(store) is not None:

@@ -16,6 +16,7 @@ from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
 from tessarr.flow import walk
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import run_flow
+from tessarr.format.node_path import join
 from tessarr.group import Group
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store import file_signatures
@@ -89,11 +90,11 @@ class StoredSource:
 
     def array(self, path: str, meta: ArrayMeta) -> Array:
         """Return an array of the source."""
-        return bind_array(meta, self.store, self._at(path), read_only=True)
+        return bind_array(meta, self.store, join(self.path, path), read_only=True)
 
     def keys_of(self, path: str) -> list[str]:
         """Return the keys of a node and of all nodes below."""
-        prefix = prefix_of(self._at(path))
+        prefix = prefix_of(join(self.path, path))
         return [key for key in self._keys if key.startswith(prefix)]
 
     def fingerprint(self) -> str | None:
@@ -107,9 +108,6 @@ class StoredSource:
     @cached_property
     def _keys(self) -> list[str]:
         return self.store.list(prefix_of(self.path))
-
-    def _at(self, path: str) -> str:
-        return "/".join(part for part in (self.path, path) if part)
 
 
 @dataclass
@@ -200,7 +198,7 @@ def open_source(source: Any, path: str | None) -> CopySource:
         if path and isinstance(source, Group):
             node = source[path]
         elif path:
-            raise ArgumentError(f"there is nothing at path {path!r} of an array")
+            raise ArgumentError(f"an array has no node at path {path!r}")
     elif form is not None or _is_foreign(source):
         try:
             node = _get_node(source, path) if path else source
@@ -211,14 +209,14 @@ def open_source(source: Any, path: str | None) -> CopySource:
     else:
         node = open_node(source, "r", path=path, use_consolidated=False)
     if isinstance(node, Array | Group):
-        return StoredSource(node._store, node.path, node.metadata)
+        return StoredSource(node._store, node.path, node._metadata)
     zarr_format: Any = getattr(getattr(node, "metadata", None), "zarr_format", None)
     return ForeignSource(node, zarr_format)
 
 
 def _get_node(source: Any, path: str) -> Any:
     if hasattr(source, "shape"):
-        raise ArgumentError(f"there is nothing at path {path!r} of an array")
+        raise ArgumentError(f"an array has no node at path {path!r}")
     try:
         return source[path]
     except KeyError as error:

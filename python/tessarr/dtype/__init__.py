@@ -6,9 +6,8 @@ A family is a subclass of `DataType` in its own module, decorated with `register
 from __future__ import annotations
 
 from tessarr.dtype.base import DataType, register
-from tessarr.dtype.boolean import Boolean
 from tessarr.dtype.names import from_json, to_data_type
-from tessarr.dtype.numeric import Float, Integer
+from tessarr.dtype.numeric import Boolean, Float, Integer
 
 __all__ = [
     "Boolean",

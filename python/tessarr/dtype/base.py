@@ -7,6 +7,7 @@ imported when a document or a user names one of their types.
 
 from __future__ import annotations
 
+import binascii
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 import numpy as np
 
 from tessarr.format.registry import Registry
+from tessarr.format.validation import describe
 
 if TYPE_CHECKING:
     from tessarr.format.validation import Members, Problems
@@ -29,9 +31,12 @@ __all__ = [
     "Elements",
     "find_family",
     "find_kind",
+    "find_numpy_family",
+    "from_base64",
     "is_known",
     "list_type_names",
     "register",
+    "to_base64",
 ]
 
 MAX_ITEM_BYTES: Final = 2**24
@@ -61,6 +66,9 @@ _KINDS: Final = {
 }
 """The modules that are imported on demand, by NumPy kind."""
 
+_ML_DTYPES: Final = {"bcomplex32": "complex_bfloat16", "complex32": "complex_float16"}
+"""Names of types of the package ml_dtypes with their names in format 3, if these differ."""
+
 OBJECT: Final = np.dtype(object)
 
 Elements: TypeAlias = (
@@ -89,6 +97,12 @@ class DataType(ABC):
     """The names of format 3 that format 2 uses in place of typestrings."""
     v2_kinds: ClassVar[str] = ""
     """The NumPy kinds of the family, such as ``"iu"``, which format 2 uses."""
+    elements: ClassVar[Elements | None] = None
+    """The form of elements of any length; None if all elements have the same length."""
+    has_missing: ClassVar[bool] = False
+    """Whether elements may be missing, so that masked elements need no fill value."""
+    serializer: ClassVar[str] = ""
+    """The name of the only codec from arrays to bytes for such elements, or ""."""
 
     numpy: np.dtype[Any]
 
@@ -99,11 +113,6 @@ class DataType(ABC):
     @abstractmethod
     def name(self) -> str:
         """The name in format 3."""
-
-    @property
-    def elements(self) -> Elements | None:
-        """The form of elements of any length; None if all elements have the same length."""
-        return None
 
     @property
     def item_bytes(self) -> int:
@@ -127,16 +136,6 @@ class DataType(ABC):
     def stray_bits(self) -> bool:
         """Whether stored items may contain meaningless bits, which `canonical` clears."""
         return False
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether elements may be missing, so that masked elements need no fill value."""
-        return False
-
-    @property
-    def serializer(self) -> str:
-        """The name of the only codec from arrays to bytes for such elements, or ""."""
-        return ""
 
     def ordered(self, order: Literal["native", "little", "big"]) -> Self:
         """Return the same data type in another byte order."""
@@ -251,7 +250,7 @@ _kinds: dict[str, type[DataType]] = {}
 def register(family: F) -> F:
     """Register a family of data types by its names; a class decorator."""
     for name in family.v3_names:
-        _families.add(name, family)
+        _families[name] = family
     for kind in family.v2_kinds:
         _kinds[kind] = family
     return family
@@ -265,15 +264,32 @@ def list_type_names() -> list[str]:
 
 
 def is_known(name: str) -> bool:
-    """Tell whether `name` is a registered name or one of Tessarr's own names in format 3."""
-    _import_family(name)
+    """Tell whether `name` is a registered name or one of Tessarr's own names in format 3.
+
+    The function imports the module of one of Tessarr's own names.
+    """
+    if name not in _families:
+        for module, pattern in _MODULES.items():
+            if re.fullmatch(pattern, name):
+                import_module(f"tessarr.dtype.{module}")
     return name in _families
 
 
 def find_family(name: str) -> type[DataType] | None:
     """Return the family with a name in format 3, or None."""
-    _import_family(name)
-    return _families.find(name)
+    return _families[name] if is_known(name) else _families.find(name)
+
+
+def find_numpy_family(dtype: np.dtype[Any]) -> type[DataType] | None:
+    """Return the family of a NumPy dtype, or None."""
+    if dtype.subdtype is not None:
+        return None
+    if dtype.names is not None:
+        return find_family("struct")
+    if dtype.isbuiltin == 2:  # a type of another package, whose kind has no meaning
+        name = dtype.type.__name__
+        return find_family(_ML_DTYPES.get(name, name))
+    return find_kind(dtype.kind)
 
 
 def find_kind(kind: str) -> type[DataType] | None:
@@ -283,8 +299,47 @@ def find_kind(kind: str) -> type[DataType] | None:
     return _kinds.get(kind)
 
 
-def _import_family(name: str) -> None:
-    if name not in _families:
-        for module, pattern in _MODULES.items():
-            if re.fullmatch(pattern, name):
-                import_module(f"tessarr.dtype.{module}")
+def from_base64(
+    value: str, item_bytes: int, loc: str, problems: Problems, *, pad: bool = False
+) -> bytes | None:
+    r"""Return the bytes of one item; if invalid, add a problem and return None.
+
+    Parameters
+    ----------
+    value : str
+        The text.
+    item_bytes : int
+        The bytes of one item.
+    loc : str
+        The JSON pointer of `value`.
+    problems : Problems
+        Collects the faults.
+    pad : bool
+        Whether zeros complete an item that is too short, which is a fault otherwise.
+
+    Examples
+    --------
+    >>> from tessarr.format.validation import Problems
+    >>> from_base64("YWI=", 3, "", Problems(), pad=True)
+    b'ab\x00'
+    """
+    try:
+        item = binascii.a2b_base64(value, strict_mode=True)
+    except (binascii.Error, ValueError):
+        problems.add(loc, f"{describe(value)} is not base64")
+        return None
+    if len(item) == item_bytes or (pad and len(item) < item_bytes):
+        return item.ljust(item_bytes, b"\0")
+    problems.add(loc, f"{len(item)} bytes instead of {item_bytes}")
+    return None
+
+
+def to_base64(item: bytes) -> str:
+    """Return the base64 of one item.
+
+    Examples
+    --------
+    >>> to_base64(b"ab")
+    'YWI='
+    """
+    return binascii.b2a_base64(item, newline=False).decode("ascii")

@@ -13,6 +13,7 @@ from tessarr.dtype.base import (
     DataType,
     find_family,
     find_kind,
+    find_numpy_family,
     is_known,
     list_type_names,
 )
@@ -27,7 +28,6 @@ __all__ = ["DataTypeLike", "from_json", "to_data_type"]
 _UNSUPPORTED: Final = "unsupported_data_type"
 _TYPESTR: Final = re.compile(r"([<>|=])?([A-Za-z])([0-9]*)(\[.*\])?", re.DOTALL)
 _RAW: Final = re.compile("r-?[0-9]*")
-_ML_DTYPES: Final = {"bcomplex32": "complex_bfloat16", "complex32": "complex_float16"}
 _SIZES: Final = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 _UNITS: Final = re.compile(r"\[(?:0*[1-9][0-9]{0,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _FLEXIBLE: Final[dict[type | str, str]] = {str: "string", "str": "string", bytes: "bytes"}
@@ -82,7 +82,7 @@ def to_data_type(value: DataTypeLike) -> DataType:
 
         hint = _suggest_names(value)
         raise ArgumentError(f"{safe_repr(value)} is not a data type: {error}{hint}") from error
-    family = _find_numpy_family(dtype)
+    family = find_numpy_family(dtype)
     known = dtype.isbuiltin == 2 or dtype.kind not in _SIZES or dtype.itemsize in _SIZES[dtype.kind]
     if family is None or not known or not 0 < dtype.itemsize <= MAX_ITEM_BYTES:
         raise UnsupportedError(
@@ -93,7 +93,7 @@ def to_data_type(value: DataTypeLike) -> DataType:
 
 def _suggest_names(value: object) -> str:
     """Return the end of a message that suggests data types with similar names."""
-    from tessarr.format.suggestions import did_you_mean
+    from tessarr.format.hints import did_you_mean
 
     if isinstance(value, list):  # of fields
         types = (item[1] for item in value if isinstance(item, list | tuple) and len(item) > 1)
@@ -120,17 +120,6 @@ def _parse_json(value: Any) -> DataType:
         raise UnsupportedError(message, kind=error.kind, extension=error.extension) from None
     assert data_type is not None
     return data_type
-
-
-def _find_numpy_family(dtype: np.dtype[Any]) -> type[DataType] | None:
-    if dtype.subdtype is not None:
-        return None
-    if dtype.names is not None:
-        return find_family("struct")
-    if dtype.isbuiltin == 2:  # a type of another package, whose kind has no meaning
-        name = dtype.type.__name__
-        return find_family(_ML_DTYPES.get(name, name))
-    return find_kind(dtype.kind)
 
 
 def from_json(value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems) -> DataType | None:

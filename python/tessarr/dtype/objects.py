@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from tessarr._safe_repr import safe_repr
 from tessarr.dtype.base import OBJECT, DataType, register
-from tessarr.errors import ArgumentError, CastError, UnsupportedError
+from tessarr.errors import ArgumentError, CastError
+from tessarr.format.hints import import_package
 from tessarr.format.validation import describe, is_integer
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Ragged(DataType):
         return f"array:{self.item.str}"
 
     @property
-    def elements(self) -> Elements:
+    def elements(self) -> Elements:  # type: ignore[override]
         return self.element, self.scalar
 
     @classmethod
@@ -124,7 +125,7 @@ class Objects(DataType):
         return "object"
 
     @property
-    def elements(self) -> Elements:
+    def elements(self) -> Elements:  # type: ignore[override]
         return _PACK[self.form], _UNPACK[self.form]
 
     @classmethod
@@ -203,22 +204,8 @@ def plain_item(value: Any) -> Any:
     raise TypeError(f"it has an object of type {type(value).__name__}")
 
 
-def import_msgpack() -> Any:
-    """Return the package msgpack.
-
-    Raises
-    ------
-    UnsupportedError
-        ``missing_package``, if it is not installed.
-    """
-    try:
-        return import_module("msgpack")
-    except ImportError as error:
-        raise UnsupportedError(
-            "codec 'msgpack2' needs the package msgpack: pip install 'tessarr[codecs]'",
-            kind="missing_package",
-            extension="msgpack2",
-        ) from error
+import_msgpack: Final = partial(import_package, "msgpack", codec="msgpack2")
+"""Return the package msgpack."""
 
 
 def _pack_msgpack(value: Any) -> bytes:

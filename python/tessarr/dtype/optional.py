@@ -14,7 +14,7 @@ import numpy as np
 
 from tessarr.dtype import names
 from tessarr.dtype.base import DataType, register
-from tessarr.dtype.boolean import Boolean
+from tessarr.dtype.numeric import Boolean
 from tessarr.format.validation import describe, pointer
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Optional(DataType):
     """
 
     v3_names = ("zarrs.optional",)
+    has_missing = True
+    serializer = "zarrs.optional"
 
     inner: DataType = _BOOLEAN
 
@@ -58,14 +60,6 @@ class Optional(DataType):
 
     @property
     def name(self) -> str:
-        return "zarrs.optional"
-
-    @property
-    def has_missing(self) -> bool:
-        return True
-
-    @property
-    def serializer(self) -> str:
         return "zarrs.optional"
 
     @property

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
-from tessarr.dtype.packed import from_base64, to_base64
+from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, from_base64, register, to_base64
 from tessarr.format.validation import describe, is_integer, pointer
 
 if TYPE_CHECKING:
@@ -117,6 +116,6 @@ class Raw(DataType):
             value = bytes(value)
         if not isinstance(value, bytes | bytearray | memoryview):
             raise ValueError(f"{value!r} is not bytes")
-        if len(value) != self.item_bytes:
-            raise ValueError(f"{len(value)} bytes instead of {self.item_bytes}")
-        return bytes(value)
+        if len(value) > self.item_bytes:
+            raise ValueError(f"{len(value)} bytes do not fit in {self.item_bytes}")
+        return bytes(value).ljust(self.item_bytes, b"\0")

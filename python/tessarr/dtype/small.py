@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
 
-from tessarr.dtype.base import DataType, register
+from tessarr.dtype.base import DataType, from_base64, register, to_base64
 from tessarr.dtype.numeric import (
     NOT_FINITE,
     cast_float,
@@ -22,7 +22,6 @@ from tessarr.dtype.numeric import (
     float_to_json,
     integer_from_json,
 )
-from tessarr.dtype.packed import from_base64, to_base64
 from tessarr.format.validation import describe
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import numpy as np
 
 from tessarr.dtype import names
-from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
-from tessarr.dtype.packed import from_base64, to_base64
+from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, from_base64, register, to_base64
 from tessarr.errors import ArgumentError
 from tessarr.format.validation import (
     Members,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
-from tessarr.dtype.packed import from_base64, to_base64
+from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, from_base64, register, to_base64
 from tessarr.format.validation import describe, is_integer
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from tessarr.format.validation import describe, is_integer, pointer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tessarr.dtype.base import Elements
     from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
@@ -44,16 +43,13 @@ class Text(DataType):
 
     v3_names = ("string",)
     v2_kinds = "T"
+    elements = "text"
 
     numpy: np.dtype[Any] = OBJECT
 
     @property
     def name(self) -> str:
         return "string"
-
-    @property
-    def elements(self) -> Elements:
-        return "text"
 
     @classmethod
     def from_v3(cls, name: str, configuration: Members) -> Text | None:
@@ -126,6 +122,7 @@ class VariableBytes(DataType):
     """
 
     v3_names = ("bytes", "variable_length_bytes")
+    elements = "bytes"
 
     numpy: np.dtype[Any] = OBJECT
     unregistered: bool = False
@@ -133,10 +130,6 @@ class VariableBytes(DataType):
     @property
     def name(self) -> str:
         return "variable_length_bytes" if self.unregistered else "bytes"
-
-    @property
-    def elements(self) -> Elements:
-        return "bytes"
 
     @classmethod
     def from_v3(cls, name: str, configuration: Members) -> VariableBytes | None:

@@ -16,10 +16,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from tessarr.flow import consolidate, copies
+from tessarr.flow import consolidate, consolidated_copies
 from tessarr.flow.open import prefix_of
-from tessarr.flow.replace import replace_document
-from tessarr.flow.run import Flow, Hold
+from tessarr.flow.run import Change, Flow, Hold
 from tessarr.format import json
 from tessarr.metadata.consolidated import has_copies, read_marks, replace_marks
 
@@ -34,7 +33,7 @@ _OLD_S: Final = 600.0
 class CopyUpdate(NamedTuple):
     """An update of the consolidated metadata of a group after a change of a node."""
 
-    group: copies.ConsolidatedGroup
+    group: consolidated_copies.ConsolidatedGroup
     path: str
     """The path of the node."""
     below: bool = False
@@ -45,7 +44,7 @@ class CopyUpdate(NamedTuple):
 
 
 def change_with_copies(
-    groups: list[copies.ConsolidatedGroup],
+    groups: list[consolidated_copies.ConsolidatedGroup],
     path: str,
     change: Callable[[], Flow[T]],
     *,
@@ -58,7 +57,8 @@ def change_with_copies(
     Parameters
     ----------
     groups
-        The groups above with consolidated metadata, from `copies.find_consolidated_groups`.
+        The groups above with consolidated metadata, from
+        `consolidated_copies.find_consolidated_groups`.
     path, below, rebuild
         As for `CopyUpdate`.
     change, mark
@@ -120,7 +120,7 @@ def _run_marked(
                 yield target, consolidate.rebuild_copies(group, zarr_format, is_active=is_active)
             else:
                 below = target.below
-                yield target, copies.update_entry(*target[:2], below=below, mark=name)
+                yield target, consolidated_copies.update_entry(*target[:2], below=below, mark=name)
 
     def undo() -> Flow[None]:
         for _, flow in copy_updates():
@@ -147,14 +147,14 @@ def _run_marked(
         yield from undo()
         raise
     for target, flow in copy_updates():
-        yield from copies.attempt_update(flow, target.group[0], target.path)
+        yield from consolidated_copies.attempt_update(flow, target.group[0], target.path)
     return result
 
 
 def _put_mark(target: CopyUpdate, name: str, *, exclusive: bool) -> Flow[bool]:
     """Mark a change; return whether all copies must be rebuilt because a program died."""
     (group, zarr_format), path = target.group, target.path
-    key = copies.copies_key(group, zarr_format)
+    key = consolidated_copies.copies_key(group, zarr_format)
 
     def make(old: bytes | None) -> tuple[bytes | None, bool]:
         if old is None:
@@ -167,9 +167,10 @@ def _put_mark(target: CopyUpdate, name: str, *, exclusive: bool) -> Flow[bool]:
             document, zarr_format, {**others, name: path[len(prefix_of(group)) :]}
         )
         stale = bool(others) and all(exclusive or _is_old(other) for other in others)
-        return copies.dump_copies(marked, zarr_format), stale
+        return consolidated_copies.dump_copies(marked, zarr_format), stale
 
-    return (yield from replace_document(key, make))
+    is_stale: bool = yield Change(key, make)
+    return is_stale
 
 
 def _is_old(mark: str) -> bool:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError, NotFoundError, StoreError
-from tessarr.flow import copies, walk
-from tessarr.flow.copies import DOCUMENTS, copies_key
-from tessarr.flow.open import MARKERS, not_found_error, open_group, parse_v3, prefix_of
-from tessarr.flow.replace import replace_document
-from tessarr.flow.run import Delete, Flow, Get, Hold, Replace
+from tessarr.flow import consolidated_copies, walk
+from tessarr.flow.consolidated_copies import DOCUMENTS, copies_key
+from tessarr.flow.open import (
+    MARKERS,
+    not_found_error,
+    open_group,
+    parse_copies_v2,
+    parse_v3,
+    prefix_of,
+    read_documents,
+)
+from tessarr.flow.run import Change, Delete, Flow, Get, Hold, Replace
 from tessarr.format import json
 from tessarr.format.node_path import join
 from tessarr.format.user_warnings import warn_user
@@ -97,10 +104,8 @@ def find_consolidated(
         if all(mark is None for mark in (yield _marker_requests(path))):
             raise not_found_error(path, "group", zarr_format)
         raise _no_copies_error(path)
-    value, _ = json.load(document, what=f"metadata {key!r}", tokens=True)
-    consolidated = yield from _read_trusted_copies(
-        GroupMeta(2, consolidated=value), path, marked=marked
-    )
+    meta = parse_copies_v2(document, key)
+    consolidated = yield from _read_trusted_copies(meta, path, marked=marked)
     consolidated.name = name
     own_meta = consolidated.find(path)
     if not isinstance(own_meta, GroupMeta):
@@ -113,23 +118,19 @@ def _read_trusted_copies(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Co
     consolidated = Consolidated.of(meta, path, marked=marked)
     if consolidated is not None:
         return consolidated
-    documents = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
     stored = yield from _read_stored_documents(path, meta.zarr_format, warn=False)
-    nodes = {
-        join(path, node_path) if path else node_path: contents
-        for node_path, contents in stored.items()
-    }
+    nodes = {join(path, node_path): contents for node_path, contents in stored.items()}
     if meta.zarr_format == 2:
-        nodes[path] = _parse_group_documents(path, documents)
+        nodes[path] = yield from _read_group_documents(path)
     return Consolidated(path, nodes)
 
 
-def _parse_group_documents(path: str, documents: tuple[bytes | None, ...]) -> JSONObject:
+def _read_group_documents(path: str) -> Flow[JSONObject]:
     """Return the documents of a group of format 2 as JSON."""
+    documents = yield from read_documents(path, DOCUMENTS[2])
     return {
         name: v2.load(document, name, what=f"metadata {join(path, name)!r}")[0]
-        for name, document in zip(DOCUMENTS[2], documents, strict=True)
-        if document is not None
+        for name, document in documents.items()
     }
 
 
@@ -215,8 +216,7 @@ def rebuild_copies(
         old = yield Get(key)
         nodes = yield from _read_stored_documents(path, form, warn=warn and attempt == 0)
         if form == 2:
-            documents = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
-            nodes[""] = _parse_group_documents(path, documents)
+            nodes[""] = yield from _read_group_documents(path)
         elif old is None:
             raise not_found_error(path, "group")
         base: JSONObject | None = None
@@ -231,12 +231,12 @@ def rebuild_copies(
                 if is_active and is_active(mark)
             }
         new = replace_copies(base, form, nodes)
-        document = copies.dump_copies(replace_marks(new, form, live), form)
+        document = consolidated_copies.dump_copies(replace_marks(new, form, live), form)
         if (yield Replace(key, document, old)):
             return len(nodes) - (form == 2)
     raise StoreError(
-        f"cannot consolidate group {path or '/'!r}: other programs changed nodes below it all the "
-        "time; try again later",
+        f"cannot consolidate group {path or '/'!r}: other programs change nodes below it "
+        "continually; try again later",
         retryable=True,
         path=path,
     )
@@ -295,9 +295,10 @@ def remove_consolidated(path: str, *, zarr_format: ZarrFormat | None = None) -> 
         document, _ = json.load(old, what=f"metadata {key!r}")
         if MEMBER not in document:
             return old, False
-        return copies.dump_copies(remove_copies(document), 3), True
+        return consolidated_copies.dump_copies(remove_copies(document), 3), True
 
-    return (yield from replace_document(key, make))
+    is_removed: bool = yield Change(key, make)
+    return is_removed
 
 
 def _read_stored_documents(

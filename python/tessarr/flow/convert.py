@@ -14,22 +14,29 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tessarr.errors import ExistsError, Problem, TessarrError
+from tessarr.errors import ExistsError, NotFoundError, Problem, TessarrError
 from tessarr.flow import consolidate, walk
-from tessarr.flow.open import find_node, not_found_error, parse_documents, prefix_of
+from tessarr.flow.open import (
+    MARKERS,
+    find_node,
+    not_found_error,
+    parse_documents,
+    prefix_of,
+    read_documents,
+)
 from tessarr.flow.run import Delete, Flow, Get, List, Put, Replace
 from tessarr.format.chunk_key_encoding import select_chunk_keys
 from tessarr.format.node_path import ancestors
-from tessarr.metadata import v2, v3
+from tessarr.metadata import v1, v2, v3
 from tessarr.metadata.consolidated import MEMBER, ZMETADATA, remove_copies
 from tessarr.metadata.convert import convert_metadata
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import NodeOrError
-    from tessarr.types import ZarrFormat
+    from tessarr.types import MemoryOrder, ZarrFormat
 
-__all__ = ["ConversionStep", "apply_steps", "list_chunk_keys", "plan_conversion"]
+__all__ = ["ConversionStep", "apply_steps", "list_chunk_keys", "migrate_array", "plan_conversion"]
 
 _DOCUMENTS: Final = {
     1: ("meta", "attrs"),
@@ -152,7 +159,7 @@ def _plan_step(
         parse_documents(new_contents, path),
         bare=leftover and ".zattrs" not in old_contents,
     ):
-        problem = f"{marker} is there already and says something else: delete one of the two"
+        problem = f"{marker} exists already with other metadata: delete one of the two documents"
         step.problems.append(Problem("", problem, "no_equivalent"))
     if isinstance(step.old, ArrayMeta) and isinstance(step.new, ArrayMeta):
         encodings = step.old.chunk_key_encoding, step.new.chunk_key_encoding
@@ -169,7 +176,7 @@ def _is_same_metadata(
     if bare:
         first, second = replace(first, attributes={}), replace(second, attributes={})
         if isinstance(first, ArrayMeta) and isinstance(second, ArrayMeta):
-            first = replace(first, dimension_names=second.dimension_names)
+            first = replace(first, axis_names=second.axis_names)
     return type(first) is type(second) and _dump_text(first) == _dump_text(second)
 
 
@@ -246,12 +253,8 @@ def _store_steps(steps: list[ConversionStep]) -> Flow[list[ConversionStep]]:
 
 def _has_documents(step: ConversionStep) -> Flow[bool]:
     """Return whether the store already holds the planned documents of a node."""
-    prefix = prefix_of(step.path)
-    stored = yield tuple(Get(prefix + name) for name in step.documents)
-    return all(
-        content == expected
-        for content, expected in zip(stored, step.documents.values(), strict=True)
-    )
+    stored = yield from read_documents(step.path, step.documents)
+    return stored == step.documents
 
 
 def _store_documents(step: ConversionStep) -> Flow[None]:
@@ -278,3 +281,56 @@ def list_chunk_keys(step: ConversionStep) -> Flow[list[tuple[str, str]]]:
     encode = new.chunk_key_encoding.encode
     cells = select_chunk_keys(keys, prefix, old.chunk_key_encoding, old.rank)
     return [(key, prefix + encode(cell)) for key, cell in cells]
+
+
+def migrate_array(path: str, *, order: MemoryOrder | None = None) -> Flow[ArrayMeta]:
+    """Replace ``meta`` and ``attrs`` by ``.zarray`` and ``.zattrs``.
+
+    The array stays readable at every point: the migration stores ``.zarray`` last and exclusively,
+    and then deletes the old documents. Another migration completes an interrupted one.
+
+    Parameters
+    ----------
+    path
+        The path of the array.
+    order
+        The actual order of elements, if it differs from ``meta``.
+
+    Raises
+    ------
+    NotFoundError
+        If no array of format 1 exists.
+    ExistsError
+        If a node of another format exists and differs from the result.
+    """
+    prefix = prefix_of(path)
+    markers = [name for names in MARKERS.values() for name in names]
+    documents = yield from read_documents(path, (v1.ARRAY, v1.ATTRIBUTES, *markers))
+    document = documents.pop(v1.ARRAY, None)
+    attributes = documents.pop(v1.ATTRIBUTES, None)
+    if document is None or not v1.is_v1(document):
+        raise NotFoundError(
+            f"there is no array of format 1 at {path or '/'!r}: nothing to migrate",
+            kind="array_not_found",
+            path=path,
+        )
+    meta = v1.parse(document, attributes, where=path, order=order)
+    new = v2.dump(meta)
+    if not documents:
+        yield Put(prefix + v2.ATTRIBUTES, new[v2.ATTRIBUTES])
+        if not (yield Replace(prefix + v2.ARRAY, new[v2.ARRAY], None)):
+            raise _migration_error(path, v2.ARRAY)
+    elif documents != {v2.ARRAY: new[v2.ARRAY]}:
+        raise _migration_error(path, min(documents))
+    # Delete ``meta`` last: another migration looks for it.
+    yield Delete(prefix + v1.ATTRIBUTES)
+    yield Delete(prefix + v1.ARRAY)
+    return meta
+
+
+def _migration_error(path: str, name: str) -> ExistsError:
+    return ExistsError(
+        f"cannot migrate {path or '/'!r}: it would replace {name!r}",
+        kind="node_exists",
+        path=path,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow import copies, deletion, measure
+from tessarr.flow import consolidated_copies, deletion, stored_sizes
 from tessarr.flow.changes import change_with_copies
 from tessarr.flow.edit import delete_node
 from tessarr.flow.open import MARKERS, Node, check_node_with, node_exists, parse_v3, prefix_of
@@ -30,6 +30,7 @@ __all__ = [
     "create_node",
     "create_nodes",
     "dump_documents",
+    "exists_error",
     "is_below_deleted",
     "prepare_ancestors",
     "warn_of_reserved",
@@ -42,6 +43,7 @@ def create_node(
     *,
     overwrite: bool = False,
     clear: bool = False,
+    beside: bool = False,
     within: str | None = None,
     store: object = "the store",
 ) -> Flow[None]:
@@ -57,6 +59,8 @@ def create_node(
         Delete an existing node, with everything below it.
     clear
         With `overwrite`, and if no node exists: delete chunks that the new array would contain.
+    beside
+        Whether a new group may share its path with a group of the other format.
     within
         The path of a group that exists; the flow does not look up this group and those above it.
     store
@@ -67,17 +71,19 @@ def create_node(
     ExistsError
         Kind ``node_exists``: a node exists and `overwrite` is false, or an ancestor is an array.
     ArgumentError
-        If an ancestor is a group of another format, or a name is not allowed.
+        If a name is not allowed.
     """
     documents = dump_documents(meta)
     form = meta.zarr_format
     normalize_path(path, form)
     exists, marked = yield from _check_occupied(path)
     if exists and not overwrite and not (yield from is_below_deleted(path)):
-        raise _exists_error(path, store)
+        if not beside or not (yield from _is_other_group(path, form)):
+            raise exists_error(path, store)
+        exists = False
     if form == 3:
         warn_of_reserved(path, within)
-    groups = yield from copies.find_consolidated_groups(path, form)
+    groups = yield from consolidated_copies.find_consolidated_groups(path, form)
 
     def store_node() -> Flow[None]:
         gone = yield from create_ancestors(path, meta, within)
@@ -90,7 +96,7 @@ def create_node(
         elif overwrite and clear and isinstance(meta, ArrayMeta):
             yield from _delete_chunks(path, meta)
         if not (yield from create_documents(prefix_of(path), documents)):
-            raise _exists_error(path, store)
+            raise exists_error(path, store)
 
     yield from change_with_copies(groups, path, store_node, below=True)
 
@@ -98,7 +104,7 @@ def create_node(
 def _delete_chunks(path: str, meta: ArrayMeta) -> Flow[None]:
     """Delete only chunks that another program left without an array."""
     encoding, rank = meta.chunk_key_encoding, meta.rank
-    keys = yield from measure.list_keys(path)
+    keys = yield from stored_sizes.list_keys(path)
     chunks = [key for key in keys if encoding.decode(key, rank) is not None]
     if chunks:
         yield tuple(Delete(prefix_of(path) + key) for key in chunks)
@@ -106,8 +112,7 @@ def _delete_chunks(path: str, meta: ArrayMeta) -> Flow[None]:
 
 def warn_of_reserved(path: str, within: str | None = None) -> None:
     """Warn about names that the specification of format 3 reserves, except those in `within`."""
-    known = prefix_of(within or "")
-    names = find_reserved_names(path.removeprefix(known))
+    names = find_reserved_names(path.removeprefix(f"{within}/") if within else path)
     if names:
         warn_user(
             f"creating {path!r}: format 3 reserves names that begin with '__', such as "
@@ -117,7 +122,7 @@ def warn_of_reserved(path: str, within: str | None = None) -> None:
 
 def prepare_ancestors(
     path: str, meta: Node, within: str | None = None
-) -> Flow[list[copies.ConsolidatedGroup]]:
+) -> Flow[list[consolidated_copies.ConsolidatedGroup]]:
     """Check that a node may be stored at a path, and create the groups above it.
 
     Parameters
@@ -134,7 +139,7 @@ def prepare_ancestors(
     normalize_path(path, meta.zarr_format)
     if meta.zarr_format == 3:
         warn_of_reserved(path, within)
-    groups = yield from copies.find_consolidated_groups(path, meta.zarr_format)
+    groups = yield from consolidated_copies.find_consolidated_groups(path, meta.zarr_format)
     yield from create_ancestors(path, meta, within)
     return groups
 
@@ -144,6 +149,18 @@ def _check_occupied(path: str) -> Flow[tuple[bool, bool]]:
     mark = deletion.mark_key(path)
     exists, (marked,) = yield from check_node_with(path, (Size(mark),), v1=True)
     return exists, marked is not None
+
+
+def _is_other_group(path: str, zarr_format: int) -> Flow[bool]:
+    """Return whether the only node at a path is a group of the other format."""
+    own, other = MARKERS[zarr_format], MARKERS[5 - zarr_format]
+    documents = yield tuple(Get(prefix_of(path) + name) for name in (*own, *other))
+    if any(document is not None for document in documents[: len(own)]):
+        return False
+    first = documents[len(own)]  # ``zarr.json`` or ``.zarray``
+    if zarr_format == 3:
+        return first is None
+    return first is not None and isinstance(parse_v3(first, path), GroupMeta)
 
 
 def is_below_deleted(path: str, within: str | None = None) -> Flow[bool]:
@@ -209,7 +226,7 @@ def create_nodes(
                 new[above] = GroupMeta(meta.zarr_format)
     for path in nodes:
         if not overwrite and (yield from node_exists(path, v1=True)):
-            raise _exists_error(path, store)
+            raise exists_error(path, store)
     created: dict[str, Node] = {}
     try:
         for path in sorted(new, key=lambda path: path.split("/") if path else []):
@@ -242,12 +259,12 @@ def create_ancestors(path: str, meta: Node, within: str | None = None) -> Flow[b
         return False
     form = meta.zarr_format
     other = 5 - form
-    marks = yield tuple(
+    own = yield tuple(
         Get(prefix_of(ancestor) + name) for ancestor in above for name in MARKERS[form]
     )
     absent = []
     for i, ancestor in enumerate(above):
-        documents = marks[i * len(MARKERS[form]) : (i + 1) * len(MARKERS[form])]
+        documents = own[i * len(MARKERS[form]) : (i + 1) * len(MARKERS[form])]
         if all(document is None for document in documents):
             absent.append(ancestor)
         else:
@@ -258,16 +275,14 @@ def create_ancestors(path: str, meta: Node, within: str | None = None) -> Flow[b
         *(Get(prefix_of(ancestor) + name) for ancestor in absent for name in MARKERS[other]),
         *(Size(deletion.mark_key(ancestor)) for ancestor in absent),
     )
-    others, marks = responses[: -len(absent)], responses[-len(absent) :]
-    if any(document is not None for document in others):
-        raise ArgumentError(
-            f"cannot create {path!r} in format {form}: a node above it is of format {other}; "
-            f"give zarr_format={other}",
-            path=path,
-        )
-    deleted = next(
-        (ancestor for ancestor, mark in zip(absent, marks, strict=True) if mark is not None), None
-    )
+    count = len(MARKERS[other])
+    marks = dict(zip(absent, responses[len(absent) * count :], strict=True))
+    for i, ancestor in enumerate(tuple(absent)):  # a group of the other format
+        documents = responses[i * count : (i + 1) * count]
+        if any(document is not None for document in documents):
+            _check_group(path, ancestor, other, documents[0])
+            absent.remove(ancestor)
+    deleted = next((ancestor for ancestor in absent if marks[ancestor] is not None), None)
     if deleted is not None:
         yield from deletion.complete_deletion(deleted)
         absent = [
@@ -321,7 +336,8 @@ def create_documents(
     return True
 
 
-def _exists_error(path: str, store: object) -> ExistsError:
+def exists_error(path: str, store: object) -> ExistsError:
+    """Return the error for a node that exists already."""
     location = f"at path {path!r} of {store}" if path else f"at the root of {store}"
     return ExistsError(
         f"there is a node {location} already: open it, or give overwrite=True to replace it "

@@ -1,7 +1,7 @@
-"""Changes of existing nodes, each in one atomic step (see `tessarr.flow.replace`).
+"""Changes of existing nodes, each in one atomic step (see `tessarr.flow.run.Change`).
 
 Other members of an edited document stay unchanged. Each change updates the consolidated metadata
-of the groups above (see `tessarr.flow.copies`).
+of the groups above (see `tessarr.flow.consolidated_copies`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from tessarr.errors import NotJSONError
-from tessarr.flow import copies, deletion
+from tessarr.flow import consolidated_copies, deletion
 from tessarr.flow.changes import change_with_copies
 from tessarr.flow.open import Kind, cache_parsed, not_found_error, parse_documents, prefix_of
-from tessarr.flow.replace import replace_document
-from tessarr.flow.run import Flow, Get, KnownDocument
+from tessarr.flow.run import Change, Flow, Get, KnownDocument
 from tessarr.format import json
 from tessarr.format.validation import Problems
 from tessarr.metadata import v2
@@ -72,7 +71,7 @@ def edit_attributes(
             raise not_found_error(path, kind)
         return (yield from _edit_document(prefix + ".zattrs", path, None, apply_change, indent=4))
 
-    groups = yield from copies.find_consolidated_groups(
+    groups = yield from consolidated_copies.find_consolidated_groups(
         path, zarr_format, include_self=kind == "group"
     )
     return (yield from change_with_copies(groups, path, edit))
@@ -97,7 +96,7 @@ def edit_shape(
     path: str,
     zarr_format: ZarrFormat,
     change: Callable[[ArrayMeta], ArrayMeta],
-    groups: list[copies.ConsolidatedGroup] | None = None,
+    groups: list[consolidated_copies.ConsolidatedGroup] | None = None,
     seen: KnownDocument | None = None,
 ) -> Flow[None]:
     """Store a new shape for an array, and a new chunk grid if needed.
@@ -135,11 +134,12 @@ def edit_shape(
         return new_document, None
 
     if groups is None:
-        groups = yield from copies.find_consolidated_groups(path, zarr_format)
-    if groups:
-        yield from change_with_copies(groups, path, lambda: replace_document(key, make, seen=seen))
-    else:
-        yield from replace_document(key, make, seen=seen)
+        groups = yield from consolidated_copies.find_consolidated_groups(path, zarr_format)
+
+    def edit() -> Flow[None]:
+        yield Change(key, make, seen)
+
+    yield from change_with_copies(groups, path, edit)
 
 
 class _ShapeTemplate(NamedTuple):
@@ -185,7 +185,7 @@ def edit_fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[Non
     def change(document: JSONObject) -> JSONObject:
         return {**document, "fill_value": value}
 
-    groups = yield from copies.find_consolidated_groups(path, zarr_format)
+    groups = yield from consolidated_copies.find_consolidated_groups(path, zarr_format)
     yield from change_with_copies(
         groups, path, lambda: _edit_document(key, path, "array", change, indent=indent)
     )
@@ -197,7 +197,7 @@ def delete_node(path: str) -> Flow[None]:
     If the store cannot delete a prefix in one step, a mark exists until the deletion is complete
     (see `tessarr.flow.deletion`).
     """
-    groups = yield from copies.find_consolidated_groups(path, 3, 2)
+    groups = yield from consolidated_copies.find_consolidated_groups(path, 3, 2)
     # Deletion must also work in a full store, which cannot store a mark.
     delete_all = partial(deletion.delete_all, path)
     yield from change_with_copies(groups, path, delete_all, below=True, mark=False)
@@ -226,7 +226,8 @@ def _edit_document(
         new = change(document)
         return _dump_document(new, key, indent=indent), new
 
-    return (yield from replace_document(key, make))
+    document: JSONObject = yield Change(key, make)
+    return document
 
 
 def _dump_document(document: JSONObject, key: str, *, indent: int) -> bytes:

@@ -16,7 +16,6 @@ from threading import Condition, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tessarr.format.registry import set_public_module
-from tessarr.store.fsspec.event_loop import wait_for_item
 
 __all__ = ["Future"]
 
@@ -138,7 +137,7 @@ class Future(concurrent.futures.Future[T]):
             ends: SimpleQueue[Any] = SimpleQueue()
             super().add_done_callback(ends.put)  # the waiting thread keeps the future alive
             with suppress(Empty):
-                wait_for_item(ends, None if timeout is None else max(0.0, timeout))
+                ends.get(timeout=None if timeout is None else max(0.0, timeout))
 
     def __await__(self) -> Generator[Any, None, T]:
         import asyncio

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow import copies, create, deletion
+from tessarr.flow import consolidated_copies, create, deletion
 from tessarr.flow.changes import CopyUpdate, run_with_copy_updates
-from tessarr.flow.open import MARKERS, find_node, not_found_error, prefix_of
-from tessarr.flow.run import Copy, Delete, Flow, Get, List, Rename
+from tessarr.flow.open import MARKERS, find_node, not_found_error, prefix_of, read_documents
+from tessarr.flow.run import Copy, Delete, Flow, List, Rename
 from tessarr.format.node_path import ancestors, join, split
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def move_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
         # Reject keys without a node, too: leftover chunks would become part of the moved node.
         raise _exists_error(source, target)
     form = meta.zarr_format
-    old_groups = yield from copies.find_consolidated_groups(source, 3, 2)
-    new_groups = yield from copies.find_consolidated_groups(target, form)
+    old_groups = yield from consolidated_copies.find_consolidated_groups(source, 3, 2)
+    new_groups = yield from consolidated_copies.find_consolidated_groups(target, form)
     if form == 3:
         create.warn_of_reserved(target)
 
@@ -76,7 +76,7 @@ def _copy_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     old, new = prefix_of(source), prefix_of(target)
     keys_below = yield List(old)
     keys = [key[len(old) :] for key in keys_below]
-    documents = {name for names in copies.DOCUMENTS.values() for name in names}
+    documents = {name for names in consolidated_copies.DOCUMENTS.values() for name in names}
     # Chunks first, then the documents of the deepest nodes; the marker of each node last.
     keys.sort(key=lambda key: (split(key)[1] in documents, -key.count("/"), _makes_node(key)))
     node_documents = [name for name in MARKERS[zarr_format] if name in keys]
@@ -99,10 +99,7 @@ def _copy_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
 
 def _copy_node_documents(source: str, target: str, names: list[str]) -> Flow[None]:
     """Copy the documents that mark the node, which makes it visible at its new path."""
-    values = yield tuple(Get(join(source, name)) for name in names)
-    documents = {
-        name: value for name, value in zip(names, values, strict=True) if value is not None
-    }
+    documents = yield from read_documents(source, names)
     if not documents:
         raise not_found_error(source, None)
     if not (yield from create.create_documents(prefix_of(target), documents)):
@@ -115,8 +112,8 @@ def _makes_node(key: str) -> bool:
 
 def _exists_error(source: str, target: str) -> ExistsError:
     return ExistsError(
-        f"cannot move {source!r} to {target or '/'!r}: something is stored there already; delete "
-        "that first",
+        f"cannot move {source!r} to {target or '/'!r}: the target already holds keys; delete "
+        "them first",
         kind="node_exists",
         path=target,
     )

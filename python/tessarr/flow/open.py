@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.errors import NotFoundError
 from tessarr.flow.run import Flow, Get, Size
+from tessarr.format import json
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from tessarr.types import ZarrFormat
 
@@ -35,10 +36,12 @@ __all__ = [
     "open_array",
     "open_group",
     "open_node",
+    "parse_copies_v2",
     "parse_documents",
     "parse_v2",
     "parse_v3",
     "prefix_of",
+    "read_documents",
 ]
 
 Node: TypeAlias = ArrayMeta | GroupMeta
@@ -48,9 +51,26 @@ MARKERS: Final = {3: ("zarr.json",), 2: (".zarray", ".zgroup")}
 """The documents that mark a node, by format."""
 
 _CACHE_SIZE: Final = 512
-_CACHE_DOCUMENT_BYTES: Final = 1 << 16
+_CACHE_BYTES: Final = 1 << 22
 
-_parsed_nodes: dict[Any, Node] = {}
+
+class _ParsedNodes(dict[Any, Node]):
+    """The metadata of some documents, at most `_CACHE_SIZE` and of `_CACHE_BYTES`."""
+
+    size_bytes = 0
+
+    def add(self, documents: object, size_bytes: int, meta: Node) -> None:
+        """Add the metadata of documents; forget all others if there are too many."""
+        if size_bytes > _CACHE_BYTES // 2:
+            return
+        if len(self) >= _CACHE_SIZE or self.size_bytes + size_bytes > _CACHE_BYTES:
+            self.clear()
+            self.size_bytes = 0
+        self[documents] = meta
+        self.size_bytes += size_bytes
+
+
+_parsed_nodes: Final = _ParsedNodes()
 
 
 _NOT_FOUND: Final = {None: "node_not_found", "array": "array_not_found", "group": "group_not_found"}
@@ -65,6 +85,13 @@ def prefix_of(path: str) -> str:
     ('a/b/', '')
     """
     return f"{path}/" if path else ""
+
+
+def read_documents(path: str, names: Iterable[str]) -> Flow[dict[str, bytes]]:
+    """Read the documents of a node; the result lacks absent documents."""
+    prefix, names = prefix_of(path), tuple(names)
+    values = yield tuple(Get(prefix + name) for name in names)
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
 
 def find_node(
@@ -153,17 +180,16 @@ def check_node_with(
         Requests to send in the same batch.
     """
     prefix = prefix_of(path)
-    names = [name for names in MARKERS.values() for name in names]
-    old = [prefix + "meta"] if v1 else []
-    keys = [*(prefix + name for name in names), *old]
-    sizes = yield (*(Size(key) for key in keys), *more_requests)
-    other_sizes = list(sizes[len(keys) :])
-    if any(size is not None for size in sizes[: len(names)]):
+    markers = [Size(prefix + name) for names in MARKERS.values() for name in names]
+    old = [Size(prefix + "meta")] if v1 else []
+    sizes = list((yield (*markers, *old, *more_requests)))
+    marker_sizes, other_sizes = sizes[: len(markers)], sizes[len(markers) + len(old) :]
+    if marker_sizes.count(None) < len(markers):
         return True, other_sizes
-    if old and sizes[len(names)] is not None:
+    if old and sizes[len(markers)] is not None:
         from tessarr.metadata.v1 import is_v1
 
-        return is_v1((yield Get(old[0]))), other_sizes
+        return is_v1((yield Get(old[0].key))), other_sizes
     return False, other_sizes
 
 
@@ -206,16 +232,15 @@ def not_found_error(
     expected = kind or "array or group"
     location = f"at path {path!r} of {store}" if path else f"at the root of {store}"
     form = f" of format {zarr_format}" if zarr_format else ""
-    if other:
-        actual, opener = (
-            ("a group", "open_group") if kind == "array" else ("an array", "open_array")
-        )
-        message = (
-            f"there is no {expected} {location}, but {actual}: use {opener}, or open for either"
-        )
-    else:
+    if not other:
         message = f"there is no {expected}{form} {location}{hint}"
-    return NotFoundError(message, kind=_NOT_FOUND[kind], path=path)
+        return NotFoundError(message, kind=_NOT_FOUND[kind], path=path)
+    node_kind: Kind = "group" if kind == "array" else "array"
+    actual = "a group" if kind == "array" else "an array"
+    message = (
+        f"there is no {expected} {location}, but {actual}: use open_{node_kind}, or open for either"
+    )
+    return NotFoundError(message, kind=_NOT_FOUND[kind], path=path, node_kind=node_kind)
 
 
 def parse_documents(documents: Mapping[str, bytes], path: str) -> Node:
@@ -230,10 +255,10 @@ def cache_parsed(documents: Mapping[str, bytes], meta: Node) -> None:
     """Add the metadata of documents to the memo, without parsing the documents."""
     if "zarr.json" in documents:
         document = documents["zarr.json"]
-        _cache_node(document, len(document), meta)
+        _parsed_nodes.add(document, len(document), meta)
         return
     ((name, document),) = documents.items()
-    _cache_node((name, document, None, None), len(document), meta)
+    _parsed_nodes.add((name, document, None, None), len(document), meta)
 
 
 def parse_v3(document: bytes, path: str) -> Node:
@@ -241,7 +266,7 @@ def parse_v3(document: bytes, path: str) -> Node:
     meta = _parsed_nodes.get(document)
     if meta is None:
         meta = v3.parse(document, where=path)
-        _cache_node(document, len(document), meta)
+        _parsed_nodes.add(document, len(document), meta)
     return meta
 
 
@@ -261,12 +286,15 @@ def parse_v2(
             meta = v2.parse_array(document, attributes, where=path)
         else:
             meta = v2.parse_group(document, attributes, copies, where=path)
-        _cache_node(key, sum(len(part or b"") for part in key[1:]), meta)
+        _parsed_nodes.add(key, sum(len(part or b"") for part in key[1:]), meta)
     return meta
 
 
-def _cache_node(key: object, size_bytes: int, meta: Node) -> None:
-    if size_bytes <= _CACHE_DOCUMENT_BYTES:
-        if len(_parsed_nodes) >= _CACHE_SIZE:
-            _parsed_nodes.clear()
-        _parsed_nodes[key] = meta
+def parse_copies_v2(document: bytes, key: str) -> GroupMeta:
+    """Return a group with the content of ``.zmetadata``, from the memo if possible."""
+    meta = _parsed_nodes.get((document,))
+    if not isinstance(meta, GroupMeta):
+        value, _ = json.load(document, what=f"metadata {key!r}", tokens=True)
+        meta = GroupMeta(2, consolidated=value)
+        _parsed_nodes.add((document,), len(document), meta)
+    return meta

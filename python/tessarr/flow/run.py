@@ -2,7 +2,7 @@
 
 A *flow* is a generator that yields requests (`Get`, `Put`, …), or tuples of requests, and
 receives the responses. It does no I/O itself. `run_flow` performs the requests with the store's
-blocking methods.
+blocking methods. If the store waits for responses, it performs the reads of a tuple concurrently.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from functools import partialmethod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from tessarr.errors import (
     AccessError,
@@ -48,16 +49,33 @@ __all__ = [
     "Size",
     "TryRequest",
     "create_document",
-    "read_document",
     "read_known_document",
     "run_flow",
 ]
 
 T = TypeVar("T")
 
+_MAX_CONCURRENCY: Final = 64
+"""The maximum number of concurrent reads of a batch."""
+
+
+class Request:
+    """A request of a flow to its store."""
+
+    __slots__ = ()
+
+    @property
+    def read_call(self) -> tuple[str, str] | None:
+        """For a read, the method of the store and its argument; a batch of reads has no order."""
+        return None
+
+    def perform(self, store: Store) -> Any:
+        """Perform the request and return its response."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
-class Get:
+class Get(Request):
     """Read a document; the response is bytes, or None if the key is absent.
 
     A document that is larger than the options allow raises a `MetadataError`.
@@ -65,20 +83,44 @@ class Get:
 
     key: str
 
+    @property
+    def read_call(self) -> tuple[str, str]:
+        return "get", self.key
+
+    def perform(self, store: Store) -> bytes | None:
+        try:
+            return store.get(self.key, limit=current().metadata_bytes)
+        except (DataError, UnicodeEncodeError) as error:
+            _raise_for_key(error, self.key)
+            raise
+
 
 @dataclass(frozen=True, slots=True)
-class TryRequest:
+class TryRequest(Request):
     """Perform another request; the response is the error if access is denied or data is damaged."""
 
     request: Get | ListDir
 
+    @property
+    def read_call(self) -> tuple[str, str]:
+        return self.request.read_call
+
+    def perform(self, store: Store) -> Any:
+        try:
+            return self.request.perform(store)
+        except (AccessError, DataError, MetadataError) as error:
+            return error
+
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class Put(Request):
     """Store a value."""
 
     key: str
     data: bytes
+
+    def perform(self, store: Store) -> None:
+        store.put(self.key, self.data)
 
 
 @dataclass(slots=True)
@@ -101,25 +143,31 @@ class KnownDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class Create(Request):
     """Store a value if the key is absent; the response is a bool."""
 
     key: str
     data: bytes
     seen: KnownDocument
 
+    def perform(self, store: Store) -> bool:
+        return create_document(store, self.key, self.data, self.seen)
+
 
 @dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(Request):
     """Store a value if the current one is `expected` (None: absent); the response is a bool."""
 
     key: str
     data: bytes | None
     expected: bytes | None
 
+    def perform(self, store: Store) -> bool:
+        return store.replace(self.key, self.data, self.expected)
+
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Request):
     """Replace a document by a function of its old content, atomically.
 
     `make` receives the old bytes, or None if the key is absent. It returns the new bytes (None:
@@ -134,23 +182,46 @@ class Change:
     make: Callable[[bytes | None], tuple[bytes | None, Any]]
     seen: KnownDocument | None = None
 
+    def perform(self, store: Store) -> Any:
+        result = None
+
+        def make(document: bytes | None) -> bytes | None:
+            nonlocal result
+            new, result = self.make(document)
+            return document if new == document else new
+
+        if self.seen is not None and _change_known_document(store, self.key, make, self.seen):
+            return result
+        try:
+            store.change(self.key, make, limit=current().metadata_bytes)
+        except (DataError, UnicodeEncodeError) as error:
+            _raise_for_key(error, self.key)
+            raise
+        return result
+
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Request):
     """Delete one key, which may be absent."""
 
     key: str
 
+    def perform(self, store: Store) -> None:
+        store.delete(self.key)
+
 
 @dataclass(frozen=True, slots=True)
-class DeletePrefix:
+class DeletePrefix(Request):
     """Delete every key under a prefix that is empty or ends in "/"."""
 
     prefix: str
 
+    def perform(self, store: Store) -> None:
+        store.delete_prefix(self.prefix)
+
 
 @dataclass(frozen=True, slots=True)
-class RemoveLink:
+class RemoveLink(Request):
     """Remove a symbolic link to a folder and keep its target.
 
     With `dangling`, remove only a link without a target. The response is whether a link existed.
@@ -159,24 +230,45 @@ class RemoveLink:
     prefix: str
     dangling: bool = False
 
+    def perform(self, store: Store) -> bool:
+        if self.dangling:
+            if not isinstance(store, LocalStore):
+                return False
+            from pathlib import Path
+
+            path = Path(store.path) / self.prefix
+            if path.exists() or not path.is_symlink():
+                return False
+        return store.remove_link(self.prefix)
+
 
 @dataclass(frozen=True, slots=True)
-class HasAtomicDelete:
+class HasAtomicDelete(Request):
     """Return whether `DeletePrefix` is atomic, for readers and after a crash."""
 
     prefix: str
 
+    def perform(self, store: Store) -> bool:
+        return store.deletes_at_once(self.prefix)
+
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Request):
     """Copy the value of a key to another key; the response is whether the key exists."""
 
     key: str
     target: str
 
+    def perform(self, store: Store) -> bool:
+        value = store.get(self.key)
+        if value is None:
+            return False
+        store.put(self.target, value)
+        return True
+
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Request):
     """Move all keys under a prefix to another prefix, in one step.
 
     The response is False if the store cannot do that; the keys are then unchanged.
@@ -185,16 +277,49 @@ class Rename:
     prefix: str
     target: str
 
+    def perform(self, store: Store) -> bool:
+        if store.read_only:
+            return False
+        if not isinstance(store, LocalStore):
+            is_atomic = store.replaces_at_once(self.target)
+            return is_atomic and store.replace_prefix(self.prefix, self.target)
+        from pathlib import Path
+
+        root = Path(store.path)
+        source, target = root / self.prefix, root / self.target
+        if source.is_symlink():  # renaming would break a relative link
+            return False
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)  # fails if the target exists
+        except OSError:
+            return False
+        if store.durable:
+            for folder in {source.parent, target.parent}:
+                file = os.open(folder, os.O_RDONLY)
+                try:
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+        return True
+
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class Size(Request):
     """Return the size of a value in bytes, or None if the key is absent."""
 
     key: str
 
+    @property
+    def read_call(self) -> tuple[str, str]:
+        return "size", self.key
+
+    def perform(self, store: Store) -> int | None:
+        return store.size(self.key)
+
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Request):
     """Run a flow under the locks of some keys; the response is the flow's result.
 
     `work` returns the flow. Its arguments are whether the lock excludes all other writers of
@@ -204,75 +329,63 @@ class Hold:
     keys: tuple[str, ...]
     work: Callable[[bool, str], Flow[Any]]
 
+    def perform(self, store: Store) -> Any:
+        def hold(keys: tuple[str, ...]) -> Any:
+            if not keys:
+                return run_flow(self.work(store.is_exclusive, os.urandom(6).hex()), store)
+            return store.hold(keys[0], lambda: hold(keys[1:]))
+
+        return hold(self.keys)
+
 
 @dataclass(frozen=True, slots=True)
-class ReplacePrefix:
+class ReplacePrefix(Request):
     """Move all keys under a prefix to another in one step; the response is whether it worked."""
 
     staged: str
     prefix: str
 
+    def perform(self, store: Store) -> bool:
+        return store.replace_prefix(self.staged, self.prefix)
+
 
 @dataclass(frozen=True, slots=True)
-class List:
+class List(Request):
     """List all keys under a prefix; the response is complete keys, sorted."""
 
     prefix: str
 
+    @property
+    def read_call(self) -> tuple[str, str]:
+        return "list", self.prefix
+
+    def perform(self, store: Store) -> list[str]:
+        return store.list(self.prefix)
+
 
 @dataclass(frozen=True, slots=True)
-class ListDir:
+class ListDir(Request):
     """List one level below a prefix; the response is (keys, prefixes)."""
 
     prefix: str
 
+    @property
+    def read_call(self) -> tuple[str, str]:
+        return "list_dir", self.prefix
 
-Request: TypeAlias = (
-    Get
-    | TryRequest
-    | Put
-    | Create
-    | Replace
-    | Change
-    | Delete
-    | DeletePrefix
-    | RemoveLink
-    | HasAtomicDelete
-    | Copy
-    | Rename
-    | Hold
-    | ReplacePrefix
-    | Size
-    | List
-    | ListDir
-)
-Flow: TypeAlias = Generator["Request | tuple[Request, ...]", Any, T]
+    def perform(self, store: Store) -> tuple[list[str], list[str]]:
+        return store.list_dir(self.prefix)
 
 
-def read_document(store: Store, request: Get) -> bytes | None:
-    """Return a metadata document, or None if the key is absent.
-
-    Raises
-    ------
-    MetadataError
-        If the document is larger than the options allow.
-    """
-    try:
-        return store.get(request.key, limit=current().metadata_bytes)
-    except DataError as error:
-        _raise_too_large(error, request.key)
-        raise
-    except UnicodeEncodeError as error:
-        message = f"{request.key!a} is not a key: {error.reason}"
-        raise ArgumentError(message, kind="invalid_path") from error
+Flow: TypeAlias = Generator[Request | tuple[Request, ...], Any, T]
 
 
 def read_known_document(store: Store, key: str) -> tuple[bytes, KnownDocument] | None:
     """Return a document, and its version for a later `Change` without a read."""
     try:
         versioned = store.get_version(key, limit=current().metadata_bytes)
-    except DataError as error:
-        _raise_too_large(error, key)
+    except (DataError, UnicodeEncodeError) as error:
+        _raise_for_key(error, key)
         raise
     if versioned is None:
         return None
@@ -286,27 +399,6 @@ def create_document(store: Store, key: str, data: bytes, seen: KnownDocument) ->
     if is_stored:
         seen.last = data, version
     return is_stored
-
-
-def _change_document(store: Store, request: Change) -> Any:
-    result = None
-
-    def make(document: bytes | None) -> bytes | None:
-        nonlocal result
-        new, result = request.make(document)
-        return document if new == document else new
-
-    if request.seen is not None and _change_known_document(store, request.key, make, request.seen):
-        return result
-    try:
-        store.change(request.key, make, limit=current().metadata_bytes)
-    except DataError as error:
-        _raise_too_large(error, request.key)
-        raise
-    except UnicodeEncodeError as error:
-        message = f"{request.key!a} is not a key: {error.reason}"
-        raise ArgumentError(message, kind="invalid_path") from error
-    return result
 
 
 def _change_known_document(
@@ -329,8 +421,11 @@ def _change_known_document(
     return is_stored
 
 
-def _raise_too_large(error: DataError, key: str) -> None:
-    """Raise a `MetadataError` if the error reports a document with too many bytes."""
+def _raise_for_key(error: DataError | UnicodeEncodeError, key: str) -> None:
+    """Raise a clearer error for an invalid key, or for a document with too many bytes."""
+    if isinstance(error, UnicodeEncodeError):
+        message = f"{key!a} is not a key: {error.reason}"
+        raise ArgumentError(message, kind="invalid_path") from error
     if error.kind != "too_large":
         return
     limit = current().metadata_bytes
@@ -343,96 +438,38 @@ def _raise_too_large(error: DataError, key: str) -> None:
     ) from error
 
 
-def _copy_value(store: Store, request: Copy) -> bool:
-    value = store.get(request.key)
-    if value is None:
-        return False
-    store.put(request.target, value)
-    return True
-
-
-def _rename_prefix(store: Store, request: Rename) -> bool:
-    """Rename a folder, or a prefix of a store that can rename it in one step."""
-    if store.read_only:
-        return False
-    if not isinstance(store, LocalStore):
-        is_atomic = store.replaces_at_once(request.target)
-        return is_atomic and store.replace_prefix(request.prefix, request.target)
-    from pathlib import Path
-
-    root = Path(store.path)
-    source, target = root / request.prefix, root / request.target
-    if source.is_symlink():  # renaming would break a relative link
-        return False
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source.rename(target)  # fails if the target exists
-    except OSError:
-        return False
-    if store.durable:
-        for folder in {source.parent, target.parent}:
-            file = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(file)
-            finally:
-                os.close(file)
-    return True
-
-
-def _remove_link(store: Store, request: RemoveLink) -> bool:
-    if request.dangling:
-        if not isinstance(store, LocalStore):
-            return False
-        from pathlib import Path
-
-        path = Path(store.path) / request.prefix
-        if path.exists() or not path.is_symlink():
-            return False
-    return store.remove_link(request.prefix)
-
-
-def _run_locked(store: Store, request: Hold) -> Any:
-    def hold(keys: tuple[str, ...]) -> Any:
-        if not keys:
-            return run_flow(request.work(store.is_exclusive, os.urandom(6).hex()), store)
-        return store.hold(keys[0], lambda: hold(keys[1:]))
-
-    return hold(request.keys)
-
-
-def _try_request(store: Store, request: TryRequest) -> Any:
-    try:
-        return perform_request(request.request, store)
-    except (AccessError, DataError, MetadataError) as error:
-        return error
-
-
-_PERFORMERS: dict[type, Callable[[Any, Any], Any]] = {
-    Get: read_document,
-    TryRequest: _try_request,
-    Put: lambda store, r: store.put(r.key, r.data),
-    Create: lambda store, r: create_document(store, r.key, r.data, r.seen),
-    Replace: lambda store, r: store.replace(r.key, r.data, r.expected),
-    Change: _change_document,
-    Delete: lambda store, r: store.delete(r.key),
-    DeletePrefix: lambda store, r: store.delete_prefix(r.prefix),
-    RemoveLink: _remove_link,
-    HasAtomicDelete: lambda store, r: store.deletes_at_once(r.prefix),
-    Copy: _copy_value,
-    Rename: _rename_prefix,
-    Hold: _run_locked,
-    ReplacePrefix: lambda store, r: store.replace_prefix(r.staged, r.prefix),
-    Size: lambda store, r: store.size(r.key),
-    List: lambda store, r: store.list(r.prefix),
-    ListDir: lambda store, r: store.list_dir(r.prefix),
-}
-
-
 def perform_request(request: Request | tuple[Request, ...], store: Store) -> Any:
-    """Perform one request, or a batch in order."""
-    if type(request) is tuple:
-        return tuple(_PERFORMERS[type(r)](store, r) for r in request)
-    return _PERFORMERS[type(request)](store, request)
+    """Perform one request, or a batch: reads concurrently if the store waits, others in order."""
+    if not isinstance(request, tuple):
+        return request.perform(store)
+    concurrency = min(len(request), store.concurrency, _MAX_CONCURRENCY)
+    if concurrency > 1:
+        calls = [call for part in request if (call := part.read_call) is not None]
+        if len(calls) == len(request):
+            limit = current().metadata_bytes
+            responses = store.read_batch(calls, concurrency, limit=limit)
+            received: Any = _ReceivedResponses(dict(zip(calls, responses, strict=True)))
+            return tuple([part.perform(received) for part in request])
+    return tuple([part.perform(store) for part in request])
+
+
+class _ReceivedResponses:
+    """The responses to a batch of reads, with the methods of `Store` that the reads call."""
+
+    def __init__(self, responses: dict[tuple[str, str], Any]) -> None:
+        self._responses = responses
+
+    def _respond(self, method: str, key: str, *, limit: int | None = None) -> Any:
+        del limit  # the batch has the same limit
+        response = self._responses[method, key]
+        if isinstance(response, BaseException):
+            raise response
+        return response
+
+    get = partialmethod(_respond, "get")
+    size = partialmethod(_respond, "size")
+    list = partialmethod(_respond, "list")
+    list_dir = partialmethod(_respond, "list_dir")
 
 
 def run_flow(flow: Flow[T], store: Store) -> T:

@@ -18,9 +18,12 @@ from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2
 from tessarr.metadata.node import GroupMeta, NodeOrError
 from tessarr.store import LocalStore, MemoryStore
+from tessarr.store.resolve import ICECHUNK_REMEDY, is_icechunk
 from tessarr.types import ZarrFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.store import Store
 
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
 ]
 
 _MARKERS: Final = tuple(name for names in MARKERS.values() for name in names)
+_DOCUMENTS: Final = frozenset((*_MARKERS, ".zattrs", ".zmetadata"))
 _LEVELS_BELOW: Final = 2
 _LOCAL_FOLDERS: Final = 100
 _REMOTE_FOLDERS: Final = 8
@@ -81,9 +85,15 @@ class StoredNode(NamedTuple):
         return documents
 
 
-def list_names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
-    """Return the sorted names of the members of the group at `path`, without parsing metadata."""
-    members = yield from _list_level([(path, zarr_format)], root=path, warn=True)
+def list_names(
+    path: str, zarr_format: ZarrFormat, on_unknown: Callable[[str], None] | None = None
+) -> Flow[list[str]]:
+    """Return the sorted names of the members of the group at `path`, without parsing metadata.
+
+    `on_unknown` is as for `list_members`.
+    """
+    level: list[tuple[str, ZarrFormat]] = [(path, zarr_format)]
+    members = yield from _list_level(level, root=path, warn=True, on_unknown=on_unknown)
     prefix = prefix_of(path)
     return sorted(child[len(prefix) :] for child in members)
 
@@ -121,6 +131,10 @@ def describe_nodes_below(path: str, store: Store) -> str:
     """Return text for an error that lists the nodes below a missing node; "" without any."""
     max_folders = _LOCAL_FOLDERS if isinstance(store, LocalStore | MemoryStore) else _REMOTE_FOLDERS
     try:
+        _, prefixes = store.list_dir(prefix_of(path))
+        folders = {prefix[len(prefix_of(path)) : -1] for prefix in prefixes}
+        if is_icechunk(folders.__contains__):
+            return f"; {ICECHUNK_REMEDY}"
         paths = run_flow(find_nodes_below(path, max_folders), store)
     except Exception:  # noqa: BLE001 (a hint is no reason for another error)
         return ""
@@ -135,7 +149,12 @@ def describe_nodes_below(path: str, store: Store) -> str:
 
 
 def list_members(
-    path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
+    path: str,
+    zarr_format: ZarrFormat,
+    *,
+    max_depth: int | None = 0,
+    warn: bool = True,
+    on_unknown: Callable[[str], None] | None = None,
 ) -> Flow[dict[str, NodeOrError]]:
     """Return the metadata of the nodes below a group, sorted by complete path.
 
@@ -149,25 +168,35 @@ def list_members(
         0 for the group's members, 1 for these and their members, …; None for all levels.
     warn
         Whether to warn about nodes with documents of several formats.
+    on_unknown
+        The flow calls this function with each key and each folder in a group that is neither a
+        node nor a metadata document.
 
     Returns
     -------
     dict
         The metadata of each node, or the error of an unreadable node.
     """
-    nodes = yield from list_documents(path, zarr_format, max_depth=max_depth, warn=warn)
+    nodes = yield from list_documents(
+        path, zarr_format, max_depth=max_depth, warn=warn, on_unknown=on_unknown
+    )
     return {child: meta for child, (_, meta) in nodes.items()}
 
 
 def list_documents(
-    path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
+    path: str,
+    zarr_format: ZarrFormat,
+    *,
+    max_depth: int | None = 0,
+    warn: bool = True,
+    on_unknown: Callable[[str], None] | None = None,
 ) -> Flow[dict[str, tuple[StoredNode, NodeOrError]]]:
     """Return the nodes as `list_members` does, with their documents."""
     nodes: dict[str, tuple[StoredNode, NodeOrError]] = {}
     level = [(path, zarr_format)]
     depth = 0
     while level:
-        stored = yield from _list_level(level, root=path, warn=warn)
+        stored = yield from _list_level(level, root=path, warn=warn, on_unknown=on_unknown)
         level = []
         for child, node in stored.items():
             meta = _parse_node(node, child)
@@ -192,7 +221,11 @@ def _parse_node(node: StoredNode, path: str) -> NodeOrError:
 
 
 def _list_level(
-    level: list[tuple[str, ZarrFormat]], *, root: str, warn: bool
+    level: list[tuple[str, ZarrFormat]],
+    *,
+    root: str,
+    warn: bool,
+    on_unknown: Callable[[str], None] | None,
 ) -> Flow[dict[str, StoredNode]]:
     """Return the documents of the members of the groups of one level, by complete path.
 
@@ -201,6 +234,7 @@ def _list_level(
     """
     listings = yield tuple(TryRequest(ListDir(prefix_of(path))) for path, _ in level)
     children = []
+    unknown: list[str] = []
     for (path, form), listing in zip(level, listings, strict=True):
         if isinstance(listing, Exception):
             if path == root:
@@ -210,6 +244,9 @@ def _list_level(
         keys, prefixes = listing
         if warn:
             _warn_of_both_formats(path, keys)
+        if on_unknown is not None:
+            unknown += (key for key in keys if split(key)[1] not in _DOCUMENTS)
+            unknown += (prefix[:-1] for prefix in prefixes)
         paths = (prefix[:-1] for prefix in prefixes)
         children += [(child, form) for child in paths if is_node_name(split(child)[1], form)]
     nodes: dict[str, StoredNode] = {}
@@ -220,6 +257,9 @@ def _list_level(
     # A group of format 2 may have members of format 3, although no tool creates them.
     missing = [child for child, form in children if form == 2 and child not in nodes]
     yield from _fetch_nodes(missing, 3, nodes, warn=warn)
+    for path in unknown:
+        if on_unknown is not None and path not in nodes:
+            on_unknown(path)
     return nodes
 
 

@@ -298,6 +298,9 @@ class RegularGrid(ChunkGrid):
         pairs = zip(shape, self.chunk_shape, strict=True)
         return tuple([-(-length // chunk) for length, chunk in pairs])
 
+    def lengths(self, shape: Shape) -> Shape:
+        return self.chunk_shape
+
 
 @dataclass(frozen=True, slots=True)
 class RectilinearGrid(ChunkGrid):
@@ -504,13 +507,12 @@ _grids: Registry[type[ChunkGrid]] = Registry("chunk grid", "tessarr.chunk_grids"
 
 def register(grid: type[ChunkGrid]) -> type[ChunkGrid]:
     """Register a chunk grid by its name; a class decorator."""
-    _grids.add(grid.name, grid)
+    _grids[grid.name] = grid
     return grid
 
 
-def find_grid(name: str) -> type[ChunkGrid] | None:
-    """Return the chunk grid called `name`, or None."""
-    return _grids.find(name)
+find_grid = _grids.find
+"""Return the chunk grid with a name, or None."""
 
 
 register(RegularGrid)

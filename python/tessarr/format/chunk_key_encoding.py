@@ -150,13 +150,12 @@ _encodings: Registry[type[ChunkKeyEncoding]] = Registry(
 
 def register(encoding: type[ChunkKeyEncoding]) -> type[ChunkKeyEncoding]:
     """Register a chunk key encoding by its name; a class decorator."""
-    _encodings.add(encoding.name, encoding)
+    _encodings[encoding.name] = encoding
     return encoding
 
 
-def find_key_encoding(name: str) -> type[ChunkKeyEncoding] | None:
-    """Return the chunk key encoding called `name`, or None."""
-    return _encodings.find(name)
+find_key_encoding = _encodings.find
+"""Return the chunk key encoding with a name, or None."""
 
 
 def select_chunk_keys(

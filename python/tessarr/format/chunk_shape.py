@@ -50,7 +50,7 @@ def normalize_shape(shape: Any) -> Shape:
     except TypeError as error:
         message = f"shape {shape!r} is not an integer or a sequence of integers"
         raise ArgumentError(message, kind="invalid_argument") from error
-    if any(length < 0 for length in lengths):
+    if min(lengths, default=0) < 0:
         raise ArgumentError(f"shape {shape!r} has a negative length", kind="invalid_argument")
     return lengths
 
@@ -90,18 +90,18 @@ def chunk_lengths(chunks: Any, shape: Shape, item_bytes: int) -> ChunkLengths:
     """
     if is_unspecified(chunks):
         return guess_chunk_shape(shape, item_bytes)
-    whole = tuple(max(length, 1) for length in shape)
+    lengths: list[Any] = [max(length, 1) for length in shape]
     if chunks is False:
-        return whole
+        return tuple(lengths)
     entries: tuple[Any, ...] = (chunks,) * len(shape) if _is_index(chunks) else _to_entries(chunks)
     if len(entries) > len(shape):
         message = f"chunks {chunks!r} has more lengths than the {len(shape)} axes of the array"
         raise ArgumentError(message, kind="invalid_argument")
-    lengths: list[Any] = list(whole)
     for axis, entry in enumerate(entries):
-        if entry is None or (_is_index(entry) and entry == -1):
+        is_index = _is_index(entry)
+        if entry is None or (is_index and entry == -1):
             continue
-        if _is_index(entry) and entry >= 1:
+        if is_index and entry >= 1:
             lengths[axis] = operator.index(entry)
         elif isinstance(entry, Iterable) and not isinstance(entry, str | bytes):
             lengths[axis] = tuple(entry)
@@ -225,11 +225,8 @@ def guess_chunk_shape(shape: Shape, item_bytes: int, max_bytes: int = _MAX_BYTES
 
 
 def _is_index(value: object) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool) and not _has_axes(value)
-
-
-def _has_axes(value: object) -> bool:
-    return bool(getattr(value, "shape", ()))
+    has_axes = bool(getattr(value, "shape", ()))
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not has_axes
 
 
 def _to_entries(chunks: Any) -> tuple[Any, ...]:

@@ -123,14 +123,14 @@ def _invalid_reason(name: str, zarr_format: ZarrFormat | None) -> str | None:
 
 
 def join(path: str, name: str) -> str:
-    """Return the path of a child, or the key of a value, of the node at `path`.
+    """Return the path of a node, or the key of a value, below the node at `path`.
 
     Examples
     --------
-    >>> join("", "zarr.json"), join("foo", "bar")
-    ('zarr.json', 'foo/bar')
+    >>> join("", "zarr.json"), join("foo", "bar"), join("foo", "")
+    ('zarr.json', 'foo/bar', 'foo')
     """
-    return f"{path}/{name}" if path else name
+    return f"{path}/{name}" if path and name else path or name
 
 
 def split(path: str) -> tuple[str, str]:

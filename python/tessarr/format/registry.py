@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tessarr.errors import UnsupportedError
 
@@ -24,8 +24,8 @@ __all__ = ["Registry", "set_public_module"]
 T = TypeVar("T")
 
 
-class Registry(Generic[T]):
-    """The names of one extension point.
+class Registry(dict[str, T]):
+    """The values of one extension point by name; entry points are not included.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Registry(Generic[T]):
     Examples
     --------
     >>> colours = Registry[str]("colour", "example.colours")
-    >>> colours.add("red", "#ff0000")
+    >>> colours["red"] = "#ff0000"
     >>> colours.find("red"), colours.find("blue")
     ('#ff0000', None)
     """
@@ -45,34 +45,22 @@ class Registry(Generic[T]):
     def __init__(self, what: str, group: str) -> None:
         self._what = what
         self._group = group
-        self._known: dict[str, T] = {}
         self._entry_points: dict[str, Any] | None = None
         self._lock = threading.Lock()
 
-    def add(self, name: str, value: T) -> None:
-        """Register `value` under `name`."""
-        self._known[name] = value
-
-    def __contains__(self, name: str) -> bool:
-        """Tell whether the name is registered, without regard to entry points."""
-        return name in self._known
-
     def find(self, name: str) -> T | None:
-        """Return the value with a name, or None.
+        """Return the value with a name, or None; load an entry point if necessary.
 
         Raises
         ------
         UnsupportedError
             ``missing_package``, if an installed package has the name but fails to load.
         """
-        try:
-            return self._known[name]
-        except KeyError:
-            return self._load(name)
+        return self[name] if name in self else self._load(name)
 
     def names(self) -> Iterable[str]:
         """Return all names, sorted, without loading entry points."""
-        return sorted({*self._known, *self._find_entry_points()})
+        return sorted({*self, *self._find_entry_points()})
 
     def _load(self, name: str) -> T | None:
         entry = self._find_entry_points().get(name)
@@ -87,7 +75,7 @@ class Registry(Generic[T]):
                 extension=name,
             ) from error
         # The module may have registered the name itself.
-        return self._known.setdefault(name, value)
+        return self.setdefault(name, value)
 
     def _find_entry_points(self) -> dict[str, Any]:
         with self._lock:

@@ -176,10 +176,9 @@ _transformers: Registry[type[StorageTransformer]] = Registry(
 
 def register(transformer: type[StorageTransformer]) -> type[StorageTransformer]:
     """Register a storage transformer by its name; a class decorator."""
-    _transformers.add(transformer.name, transformer)
+    _transformers[transformer.name] = transformer
     return transformer
 
 
-def find_transformer(name: str) -> type[StorageTransformer] | None:
-    """Return the storage transformer called `name`, or None."""
-    return _transformers.find(name)
+find_transformer = _transformers.find
+"""Return the storage transformer with a name, or None."""

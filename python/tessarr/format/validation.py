@@ -8,7 +8,11 @@ warning.
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from enum import Enum
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from tessarr.errors import ArgumentError, MetadataError, Problem, UnsupportedError
@@ -16,7 +20,6 @@ from tessarr.errors import ArgumentError, MetadataError, Problem, UnsupportedErr
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from tessarr.format.text_values import ScalarKind
 
 __all__ = [
     "ABSENT",
@@ -25,9 +28,12 @@ __all__ = [
     "Extension",
     "Members",
     "Problems",
+    "ScalarKind",
+    "check_zarr_format",
     "describe",
     "is_integer",
     "is_number",
+    "parse_text",
     "pointer",
     "read_extension",
     "read_lengths",
@@ -48,6 +54,21 @@ class Absent(Enum):
 ABSENT: Final = Absent.ABSENT
 
 Required: TypeAlias = Literal[Absent.ABSENT]
+
+ScalarKind: TypeAlias = Literal["integer", "number", "boolean"]
+"""The type of a scalar member or parameter."""
+
+
+def check_zarr_format(zarr_format: Any) -> None:
+    """Raise an error unless the format is 2 or 3.
+
+    Raises
+    ------
+    ArgumentError
+        If it is another value.
+    """
+    if not isinstance(zarr_format, Integral) or zarr_format not in (2, 3):
+        raise ArgumentError(f"zarr_format {zarr_format!r} is not 2 or 3", kind="invalid_argument")
 
 
 class Problems:
@@ -88,9 +109,9 @@ class Problems:
 
         `hint` ends the message; by default it names the package with the extension, if known.
         """
-        from tessarr.format import install_hints
+        from tessarr.format import hints
 
-        hint = hint or install_hints.extension_hint(name)
+        hint = hint or hints.extension_hint(name)
         self.found.append(Problem(loc, f"{what} {name[:60]!r} is not supported{hint}", kind))
         self._extensions.append(name)
 
@@ -420,8 +441,6 @@ def read_text(value: Any, expected: ScalarKind, loc: str, problems: Problems) ->
     (False, "/checksum: the text 'NO', taken for false")
     """
     if isinstance(value, str):
-        from tessarr.format.text_values import parse_text
-
         parsed = parse_text(value.strip(), expected)
         if parsed is not None:
             problems.tolerate(loc, f"the text {describe(value)}, taken for {describe(parsed)}")
@@ -499,3 +518,30 @@ def describe(value: object) -> str:
 
 def _is_flat(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
+
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,40}")
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,39})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?")
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+def parse_text(text: str, kind: ScalarKind) -> bool | float | None:
+    """Return the number or boolean of a text, or None.
+
+    Examples
+    --------
+    >>> parse_text("4", "integer"), parse_text("1.5", "number"), parse_text("NO", "boolean")
+    (4, 1.5, False)
+    >>> parse_text("1.5", "integer") is None
+    True
+    """
+    if kind == "boolean":
+        return _BOOLEANS.get(text.lower())
+    pattern = _INTEGER if kind == "integer" else _NUMBER
+    if pattern.fullmatch(text) is None:
+        return None
+    number: float = int(text) if kind == "integer" else json.loads(text)
+    return number if math.isfinite(number) else None

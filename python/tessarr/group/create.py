@@ -12,6 +12,7 @@ from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import join, normalize_path
+from tessarr.format.validation import check_zarr_format
 from tessarr.group.members import GroupMembers
 from tessarr.metadata.node import GroupMeta
 
@@ -43,8 +44,9 @@ class GroupCreation(GroupMembers):
         overwrite: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
         *,
         attributes: Mapping[str, Any] | None = None,
+        zarr_format: ZarrFormat | None = None,
     ) -> Self:
-        """Create a group, and missing groups above it, in the format of this group.
+        """Create a group, and missing groups above it.
 
         Parameters
         ----------
@@ -55,9 +57,14 @@ class GroupCreation(GroupMembers):
             error.
         attributes
             The attributes of the new group.
+        zarr_format
+            2 or 3; by default the format of this group. A group of the other format may exist at
+            the path.
 
         Raises
         ------
+        ArgumentError
+            If the name or the format is invalid.
         ExistsError
             If a node exists at that path.
         """
@@ -66,12 +73,21 @@ class GroupCreation(GroupMembers):
         from tessarr.metadata.attributes import normalize_attributes
         from tessarr.node.replace import replace_node
 
+        if zarr_format is not None:
+            check_zarr_format(zarr_format)
         path = self._new_member_path(name)
-        form = self._meta.zarr_format
+        form = zarr_format or self._meta.zarr_format
         meta = GroupMeta(form, normalize_attributes(attributes))
         store, within = self._store, self._path
         if not overwrite or not replace_node(store, path, meta, within=within):
-            flow = create.create_node(path, meta, overwrite=overwrite, within=within, store=store)
+            flow = create.create_node(
+                path,
+                meta,
+                overwrite=overwrite,
+                beside=zarr_format is not None,
+                within=within,
+                store=store,
+            )
             run_flow(flow, store)
         created = self._bind(path, meta)
         assert isinstance(created, type(self))
@@ -219,9 +235,9 @@ class GroupCreation(GroupMembers):
         self._note_new(created)
         return created
 
-    def _array_settings(self, settings_given: Mapping[str, Any]) -> dict[str, Any]:
+    def _array_settings(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of a new array with the defaults of this group."""
-        settings = {**self._runtime_settings, **settings_given}
+        settings = {**self._runtime_settings, **overrides}
         if settings.pop("storage_options", None):
             raise TypeError("storage_options are of the store, which the group has opened already")
         form = settings.pop("zarr_version", None) or settings.get("zarr_format")
@@ -274,12 +290,14 @@ class GroupCreation(GroupMembers):
         exact
             Whether the data type must be equal.
         **settings
-            Settings for a new array, as for `create_array`.
+            Settings for a new array, as for `create_array`. ``config`` also applies to an array
+            that exists.
 
         Raises
         ------
         TypeError
-            If the array exists and has another shape, or its data type does not fit.
+            If the array exists and has another shape, its data type does not fit, or ``config``
+            has an unknown member.
         NotFoundError
             If `name` is a group.
         """
@@ -307,7 +325,8 @@ class GroupCreation(GroupMembers):
                 f"dtypes {mismatch}: array {member.name!r} has data type {member.dtype}, "
                 f"not {dtype}"
             )
-        return member
+        config = settings.get("config")
+        return member if config is None else member.with_config(config)
 
     require_dataset = require_array
 
@@ -428,7 +447,8 @@ class GroupCreation(GroupMembers):
     def _new_member_path(self, name: str) -> str:
         """Return the path of a new member; raise an error for this group's path or one above."""
         path = self._member_path(name)
-        if not path or f"{self._path}/".startswith(f"{path}/"):
+        is_above = path != self._path and (not path or f"{self._path}/".startswith(f"{path}/"))
+        if is_above or (path == self._path and self._exists()):
             raise ExistsError(
                 f"cannot create {name!r} in group {self.name!r}: that is the group itself, or one "
                 "above it",
@@ -436,6 +456,10 @@ class GroupCreation(GroupMembers):
                 path=path,
             )
         return path
+
+    def _exists(self) -> bool:
+        """Return whether the group is still in the store, which a program may have cleared."""
+        return run_flow(open_flow.node_exists(self._path), self._store)
 
     def _is_below_deleted(self, name: str) -> bool:
         """Return whether the deletion of a group between this one and a member is incomplete."""
@@ -474,7 +498,7 @@ def parse_nodes(
         raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
     for name, value in nodes.items():
         below = normalize_path(name, zarr_format)
-        path = join(base, below) if below else base
+        path = join(base, below)
         if path in metas:
             raise ArgumentError(f"{path!r} is there twice", path=path)
         metas[path] = _parse_node(value, store, path, zarr_format)
@@ -513,7 +537,7 @@ def _can_store(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
     """Return whether elements of a data type can be stored safely in `array`."""
     from tessarr import dtype as dtypes
 
-    stored_type = array.metadata.data_type
+    stored_type = array._metadata.data_type
     if dtype is object or dtype == np.dtype(object):
         return stored_type.numpy == np.dtype(object)
     new_type = dtypes.to_data_type(dtype)

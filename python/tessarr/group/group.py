@@ -80,6 +80,7 @@ class Group(GroupCreation):
         "_consolidated",
         "_meta",
         "_path",
+        "_pending",
         "_read_only",
         "_runtime_settings",
         "_store",
@@ -168,9 +169,14 @@ class Group(GroupCreation):
         )
         meta = GroupMeta(form, normalize_attributes(attributes))
         if not overwrite or not replace_node(resolved, node_path, meta):
-            run_flow(
-                create.create_node(node_path, meta, overwrite=overwrite, store=resolved), resolved
+            flow = create.create_node(
+                node_path,
+                meta,
+                overwrite=overwrite,
+                beside=zarr_format is not None,
+                store=resolved,
             )
+            run_flow(flow, resolved)
         return bind_node(meta, resolved, node_path, read_only=False)
 
     def _initialize(
@@ -191,7 +197,7 @@ class Group(GroupCreation):
         self._runtime_settings = runtime_settings
 
     @property
-    def metadata(self) -> GroupMeta:
+    def _metadata(self) -> GroupMeta:
         """The metadata in the model of format 3. Do not modify it."""
         if not self._runtime_settings.get("cache_metadata", True):
             self.refresh()
@@ -368,7 +374,7 @@ class Group(GroupCreation):
         from tessarr.flow.create import dump_documents
 
         copies = self._consolidated
-        return Group._unpickle, (
+        return type(self)._unpickle, (
             dump_documents(self._meta),
             self._store,
             self._path,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import ItemsView, KeysView, ValuesView
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
+from weakref import ref
 
 from tessarr.array import Array
 from tessarr.array.description import check_pickles
@@ -16,7 +17,7 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.node.node import Node, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from tessarr.flow.open import Node as NodeMeta
@@ -28,47 +29,107 @@ __all__ = ["GroupMembers", "Items", "Keys", "Values"]
 T = TypeVar("T")
 
 
+class _ListingIterator(Iterator[T]):
+    """An iterator over a listing, which it requests with the first item."""
+
+    __slots__ = ("__weakref__", "_items", "_list_items")
+
+    def __init__(self, list_items: Callable[[], Sequence[T]]) -> None:
+        self._list_items = list_items
+        self._items: Iterator[T] | None = None
+
+    def start(self, items: Sequence[T]) -> None:
+        """Iterate over a listing, unless the iteration has started."""
+        if self._items is None:
+            self._items = iter(items)
+
+    def __next__(self) -> T:
+        if self._items is None:
+            self._items = iter(self._list_items())
+        return next(self._items)
+
+
+class _Listed(Generic[T]):
+    """A collection whose items one listing returns.
+
+    Each iteration and each length is a listing. ``list(collection)`` first calls ``iter`` and then
+    ``len``, and takes one: the listing for a length also serves a new iteration without any item
+    so far. A subclass has a slot ``_pending``.
+    """
+
+    __slots__ = ()
+
+    _pending: ref[_ListingIterator[Any]]
+    """The newest iterator."""
+
+    @abstractmethod
+    def _list_items(self) -> Sequence[T]:
+        """Return the current items."""
+
+    def __iter__(self) -> Iterator[T]:
+        iterator = _ListingIterator(self._list_items)
+        self._pending = ref(iterator)  # type: ignore[misc]  # a slot of the subclass
+        return iterator
+
+    def __len__(self) -> int:
+        items = self._list_items()
+        pending: ref[_ListingIterator[Any]] | None = getattr(self, "_pending", None)
+        iterator = None if pending is None else pending()
+        if iterator is not None:
+            iterator.start(items)
+        return len(items)
+
+
 class Keys(KeysView[str]):
     """The names of the members of a group: a dynamic set view, like the keys of a dictionary."""
 
     __slots__ = ()
+    _mapping: GroupMembers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._mapping)
 
     def __repr__(self) -> str:
         return f"Keys({list(self)})"
 
 
-class Values(ValuesView[Any]):
+class Values(_Listed[Any], ValuesView[Any]):
     """The members of a group, sorted by name."""
 
-    __slots__ = ()
+    __slots__ = ("_pending",)
     _mapping: GroupMembers
 
-    def __iter__(self) -> Iterator[Any]:
-        return (node for _, node in self._mapping.members())
+    def _list_items(self) -> list[Any]:
+        return [node for _, node in self._mapping.members()]
 
     def __repr__(self) -> str:
         return f"Values({list(self)})"
 
 
-class Items(ItemsView[str, Any]):
+class Items(_Listed[tuple[str, Any]], ItemsView[str, Any]):
     """The members of a group with their names, sorted."""
 
-    __slots__ = ()
+    __slots__ = ("_pending",)
     _mapping: GroupMembers
 
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
-        return iter(self._mapping.members())
+    def _list_items(self) -> tuple[tuple[str, Any], ...]:
+        return self._mapping.members()
 
     def __repr__(self) -> str:
         return f"Items({list(self)})"
 
 
-class GroupMembers(Node[GroupMeta]):
+class GroupMembers(_Listed[str], Node[GroupMeta]):
     """Read access to the members of a group."""
 
     __slots__ = ()
 
-    _kind = "group"
+    _kind: ClassVar[Literal["array", "group"]] = "group"
+
+    @property
+    def _on_unknown(self) -> Callable[[str], None] | None:
+        """Receives the path of each object in a listed group that is not a node, if not None."""
+        return None
 
     @abstractmethod
     def _bind(self, path: str, meta: NodeMeta) -> Array | Self:
@@ -173,28 +234,19 @@ class GroupMembers(Node[GroupMeta]):
             return self._consolidated.exists(path)
         return run_flow(open_flow.node_exists(path), self._store)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._member_names())
-
-    def __len__(self) -> int:
-        return len(self._member_names())
-
     def __bool__(self) -> bool:
         return True
 
-    def _member_names(self) -> list[str]:
+    def _list_items(self) -> list[str]:
         if self._consolidated is not None:
             return self._consolidated.names(self._path)
         from tessarr.flow import walk
 
-        return run_flow(walk.list_names(self._path, self._meta.zarr_format), self._store)
+        flow = walk.list_names(self._path, self._meta.zarr_format, self._on_unknown)
+        return run_flow(flow, self._store)
 
     def keys(self) -> Keys:
-        """Return a view of the sorted names of the members, like that of a dictionary.
-
-        Iteration takes one listing; ``list(group)`` takes two, because Python requests the length
-        first.
-        """
+        """Return a view of the sorted names of the members, like that of a dictionary."""
         return Keys(self)
 
     def values(self) -> Values:
@@ -406,7 +458,7 @@ class GroupMembers(Node[GroupMeta]):
         below = normalize_path(name, self._meta.zarr_format)
         if name.startswith("/"):
             return below
-        return join(self._path, below) if below else self._path
+        return join(self._path, below)
 
     def _find_meta(self, path: str) -> NodeMeta | None:
         if self._consolidated is not None and self._consolidated.covers(path):
@@ -421,7 +473,12 @@ class GroupMembers(Node[GroupMeta]):
         else:
             from tessarr.flow import walk
 
-            flow = walk.list_members(self._path, self._meta.zarr_format, max_depth=max_depth)
+            flow = walk.list_members(
+                self._path,
+                self._meta.zarr_format,
+                max_depth=max_depth,
+                on_unknown=self._on_unknown,
+            )
             metas = run_flow(flow, self._store)
         prefix = open_flow.prefix_of(self._path)
         return {path[len(prefix) :]: _check_member(path, meta) for path, meta in metas.items()}

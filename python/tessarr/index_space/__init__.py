@@ -1,7 +1,7 @@
 """The index space: domains, transforms and dimension expressions, as TensorStore has them.
 
 Positions are integers of any sign, and dimensions can have labels. Indexing returns a view; views
-compose cheaply. `tessarr.index_space.lower` turns a view into one call of the engine.
+compose cheaply. `lower` turns a view into one call of the engine.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from tessarr._engine import Blocks, BlockSource, GridPartition, LayerStack, View
 from tessarr.format.registry import set_public_module
 from tessarr.index_space.dim_expression import DimExpression, DimSelection, d
 from tessarr.index_space.index_domain import IndexDomain
-from tessarr.index_space.index_transform import IndexTransform
-from tessarr.index_space.indexable import Assignable, Indexable, Indexed, Indexer
+from tessarr.index_space.index_transform import IndexTransform, lower
+from tessarr.index_space.indexable import Assignable, Bounded, Indexable, Indexer
 from tessarr.index_space.intervals import INFINITE, Box, Dim
-from tessarr.index_space.lower import lower
 from tessarr.index_space.output_index_map import (
     OutputIndexMap,
     OutputIndexMaps,
@@ -25,6 +24,7 @@ __all__ = [
     "Assignable",
     "BlockSource",
     "Blocks",
+    "Bounded",
     "Box",
     "Dim",
     "DimExpression",
@@ -33,7 +33,6 @@ __all__ = [
     "IndexDomain",
     "IndexTransform",
     "Indexable",
-    "Indexed",
     "Indexer",
     "LayerStack",
     "OutputIndexMap",

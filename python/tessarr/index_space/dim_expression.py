@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import SelectionError
 from tessarr.index_space.dimension_names import Name, read_dimensions
-from tessarr.index_space.indexable import Indexer, check_plain_brackets
-from tessarr.index_space.operations import (
+from tessarr.index_space.indexable import Brackets, Indexer, check_plain_brackets
+from tessarr.index_space.indexing_terms import (
     Operation,
     format_operation,
     format_value,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["DimExpression", "DimSelection", "d"]
 
 
-class DimExpression:
+class DimExpression(Brackets):
     """A selection of dimensions and operations on them, applied by brackets.
 
     Examples
@@ -68,78 +68,6 @@ class DimExpression:
         return self._apply_operation("", key)
 
     @property
-    def oindex(self) -> Indexer[DimExpression]:
-        """Index each dimension by its own array.
-
-        Examples
-        --------
-        >>> from tessarr.index_space import IndexTransform
-        >>> IndexTransform(3)[d[0, 2].oindex[[5, 7], [1, 2, 3]]].domain
-        { [0, 2), (-inf*, +inf*), [0, 3) }
-        """
-        return Indexer(self, "oindex")
-
-    @property
-    def vindex(self) -> Indexer[DimExpression]:
-        """Index the dimensions by arrays that are broadcast together.
-
-        Examples
-        --------
-        >>> from tessarr.index_space import IndexTransform
-        >>> IndexTransform(3)[d[1, 2].vindex[[5, 7], [1, 2]]].domain
-        { [0, 2), (-inf*, +inf*) }
-        """
-        return Indexer(self, "vindex")
-
-    @property
-    def label(self) -> Indexer[DimExpression]:
-        """Label the dimensions.
-
-        Examples
-        --------
-        >>> from tessarr.index_space import IndexDomain
-        >>> IndexDomain(shape=[3, 4])[d[1, 0].label["x", "y"]]
-        { "y": [0, 3), "x": [0, 4) }
-        """
-        return Indexer(self, "label")
-
-    @property
-    def translate_to(self) -> Indexer[DimExpression]:
-        """Move the dimensions to an origin.
-
-        Examples
-        --------
-        >>> from tessarr.index_space import IndexDomain
-        >>> IndexDomain(shape=[3, 4], labels=["x", "y"])[d["y"].translate_to[10]]
-        { "x": [0, 3), "y": [10, 14) }
-        """
-        return Indexer(self, "translate_to")
-
-    @property
-    def translate_by(self) -> Indexer[DimExpression]:
-        """Move the dimensions by an offset.
-
-        Examples
-        --------
-        >>> from tessarr.index_space import IndexDomain
-        >>> IndexDomain(shape=[3, 4])[d[:].translate_by[2]]
-        { [2, 5), [2, 6) }
-        """
-        return Indexer(self, "translate_by")
-
-    @property
-    def translate_backward_by(self) -> Indexer[DimExpression]:
-        """Move the dimensions back by an offset.
-
-        Examples
-        --------
-        >>> from tessarr.index_space import IndexDomain
-        >>> IndexDomain(shape=[3, 4])[d[0].translate_backward_by[2]]
-        { [-2, 1), [0, 4) }
-        """
-        return Indexer(self, "translate_backward_by")
-
-    @property
     def stride(self) -> Indexer[DimExpression]:
         """Select the multiples of a stride.
 
@@ -166,18 +94,6 @@ class DimExpression:
         return Indexer(self, "transpose")
 
     @property
-    def mark_bounds_implicit(self) -> Indexer[DimExpression]:
-        """Mark bounds as implicit or explicit.
-
-        Examples
-        --------
-        >>> from tessarr.index_space import IndexDomain
-        >>> IndexDomain(shape=[3, 4])[d[1].mark_bounds_implicit[:True]]
-        { [0, 3), [0, 4*) }
-        """
-        return Indexer(self, "mark_bounds_implicit")
-
-    @property
     def diagonal(self) -> DimExpression:
         """Merge the dimensions into one, their diagonal, which comes first.
 
@@ -191,11 +107,12 @@ class DimExpression:
         return self._apply_operation("diagonal", None)
 
     def __getstate__(self) -> tuple[tuple[Name, ...], list[Operation]]:
+        # A pickle holds no private classes.
         return self._names, [*map(pickle_operation, self._operations)]
 
     def __setstate__(self, state: tuple[tuple[Name, ...], list[Operation]]) -> None:
-        self._names, acts = state
-        self._operations = tuple(map(unpickle_operation, acts))
+        self._names, operations = state
+        self._operations = tuple(map(unpickle_operation, operations))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DimExpression):

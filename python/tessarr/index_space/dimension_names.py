@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
-from tessarr._engine import as_text
 from tessarr._safe_repr import safe_repr
+from tessarr.format.utf8 import as_text
 
 __all__ = ["MAX_INT64", "MIN_INT64", "Name", "as_integer", "as_label", "read_dimensions"]
 

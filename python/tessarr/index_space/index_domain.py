@@ -1,15 +1,14 @@
-"""The domain of a view: `IndexDomain`."""
+"""Domains of views: `IndexDomain`, and the base class of domains and transforms."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr._engine import View
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space.dimension_names import read_dimensions
-from tessarr.index_space.indexable import check_plain_brackets
-from tessarr.index_space.indexable_base import Placed
+from tessarr.index_space.indexable import Bounded, check_plain_brackets
 from tessarr.index_space.intervals import INFINITE, Dim
 
 if TYPE_CHECKING:
@@ -19,7 +18,128 @@ if TYPE_CHECKING:
     from tessarr.index_space.indexing_terms import Mode
     from tessarr.types import JSONObject
 
-__all__ = ["IndexDomain", "view_from_arguments"]
+__all__ = ["IndexDomain", "Placed", "view_from_arguments"]
+
+
+class Placed(Bounded):
+    """A view of the engine, and its properties.
+
+    Private names here are public under other names in domains and transforms.
+    """
+
+    __slots__ = ("__weakref__", "_view")
+
+    _view: View
+
+    def __init__(self, view: View) -> None:
+        try:
+            self._view  # noqa: B018 (a second call has no effect)
+        except TypeError:
+            self._view = view
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "_view":
+                raise TypeError("super().__init__() has to be called first")
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
+
+    @classmethod
+    def _of_view(cls, view: View) -> Self:
+        """Return the domain, or the transform, that the engine has."""
+        new = object.__new__(cls)
+        new._view = view
+        return new
+
+    @classmethod
+    def _restored(cls, dims: Any, maps: Any) -> Self:
+        return cls._of_view(View(dims, maps))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        attributes = getattr(self, "__dict__", None)  # a user's subclass has one
+        return type(self)._restored, (self._view.dims(), self._view.maps()), attributes
+
+    def _as_view(self) -> View:
+        return self._view
+
+    @property
+    def _dims(self) -> tuple[Dim, ...]:
+        """The dimensions."""
+        return tuple([Dim._of(*state) for state in self._view.dims()])
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.IndexDomain(shape=[3, 4]).rank, ts.IndexTransform(3).input_rank
+        (2, 3)
+        """
+        return self._view.rank
+
+    ndim = rank
+
+    @property
+    def implicit_lower_bounds(self) -> tuple[bool, ...]:
+        """Whether the lower bound of each dimension is implicit.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.IndexDomain(exclusive_max=[3]).implicit_lower_bounds
+        (True,)
+        """
+        return self._view.implicit_lower
+
+    @property
+    def implicit_upper_bounds(self) -> tuple[bool, ...]:
+        """Whether the upper bound of each dimension is implicit.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.IndexDomain(shape=[3], implicit_upper_bounds=[True]).implicit_upper_bounds
+        (True,)
+        """
+        return self._view.implicit_upper
+
+    @property
+    def _inclusive_max(self) -> tuple[int, ...]:
+        """The greatest index of each dimension.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.IndexDomain(inclusive_min=[5], shape=[3]).inclusive_max
+        (7,)
+        """
+        return self._view.inclusive_max
+
+    @property
+    def _exclusive_max(self) -> tuple[int, ...]:
+        """One more than the greatest index of each dimension.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.IndexDomain(inclusive_min=[5], shape=[3]).exclusive_max
+        (8,)
+        """
+        return self._view.exclusive_max
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        """The label of each dimension; "" without one.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.IndexDomain(shape=[3, 4], labels=["x", None]).labels
+        ('x', '')
+        """
+        return self._view.labels
 
 
 class IndexDomain(Placed):
@@ -92,7 +212,10 @@ class IndexDomain(Placed):
         ArgumentError
             If two dimensions have the same label.
         """
-        return cls._of_view(View(dims))
+        return cls._of_view(View(Dim._states(dims)))
+
+    def _with_view(self, view: View) -> IndexDomain:
+        return IndexDomain._of_view(view)
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
@@ -121,9 +244,10 @@ class IndexDomain(Placed):
             return self._indexed(key, "default")
         names = read_dimensions(key)
         if isinstance(key, (str, bytes)) or hasattr(key, "__index__"):
-            return self._view.dim(self._view.select_dims(names)[0])
+            return self._dims[self._view.select_dims(names)[0]]
+        dims = self._dims
         try:
-            return self._of([self._dims[k] for k in self._view.select_dims(names)])
+            return self._of([dims[k] for k in self._view.select_dims(names)])
         except SelectionError as error:
             raise ArgumentError(str(error)) from error
 
@@ -206,7 +330,7 @@ class IndexDomain(Placed):
         return self._view.rank
 
     def __iter__(self) -> Iterator[Dim]:
-        return iter(self._view.dims())
+        return iter(self._dims)
 
     def __repr__(self) -> str:
         return self._view.dims_text()
@@ -253,4 +377,4 @@ def view_from_arguments(
     if json is not ...:
         return parse_json(json)
     source = rank if dimensions is ... else dimensions
-    return source._view if isinstance(source, IndexDomain) else View(source)
+    return source._view if isinstance(source, IndexDomain) else View(Dim._states(source))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import View
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
-from tessarr.index_space.index_domain import IndexDomain, view_from_arguments
+from tessarr.index_space.index_domain import IndexDomain, Placed, view_from_arguments
 from tessarr.index_space.indexable import Indexable, add_status_code, check_plain_brackets
-from tessarr.index_space.indexable_base import Placed
+from tessarr.index_space.output_index_map import MapState, OutputIndexMap, OutputIndexMaps
+from tessarr.indexing.selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,10 +18,9 @@ if TYPE_CHECKING:
 
     from tessarr.index_space.indexing_terms import Mode
     from tessarr.index_space.intervals import Dim
-    from tessarr.index_space.output_index_map import OutputIndexMap
-    from tessarr.types import JSONObject
+    from tessarr.types import JSONObject, Shape
 
-__all__ = ["IndexTransform"]
+__all__ = ["IndexTransform", "lower"]
 
 
 class IndexTransform(Placed, Indexable):
@@ -77,17 +78,20 @@ class IndexTransform(Placed, Indexable):
         view = view_from_arguments(View.from_json, parts, domain, json)
         if json is not ... and output is not None:
             raise TypeError("the JSON of a transform has its maps: give no others")
-        super().__init__(view.with_maps(output) if json is ... else view)
+        super().__init__(view.with_maps(_map_states(output)) if json is ... else view)
 
     @classmethod
     def _of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:
         """Return the transform of a domain and a map for each dimension of the base."""
-        return cls._of_view(domain._as_view().with_maps(output))
+        return cls._of_view(domain._as_view().with_maps(_map_states(output)))
 
     @classmethod
     def _whole(cls, domain: IndexDomain) -> IndexTransform:
         """Return the identity transform of a domain."""
         return cls._of_view(domain._as_view().with_maps())
+
+    def _with_view(self, view: View) -> IndexTransform:
+        return IndexTransform._of_view(view)
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the composition of a view and this transform."""
@@ -167,8 +171,30 @@ class IndexTransform(Placed, Indexable):
         """
         return self._view.output_rank
 
-    domain = Placed._domain
-    output = Placed._output
+    @property
+    def domain(self) -> IndexDomain:
+        """The positions.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.IndexTransform(input_shape=[8])[2:5].domain
+        { [2, 5) }
+        """
+        return IndexDomain._of_view(self._view.domain())
+
+    @property
+    def output(self) -> OutputIndexMaps:
+        """The output index map of each dimension of the base.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.IndexTransform(2)[5, 0::3].output
+        [OutputIndexMap(offset=5), OutputIndexMap(offset=0, stride=3, input_dimension=0)]
+        """
+        return OutputIndexMaps([OutputIndexMap._of(*state) for state in self._view.maps()])
+
     input_rank = Placed.rank
     input_origin = input_inclusive_min = Placed.origin
     input_inclusive_max = Placed._inclusive_max
@@ -188,3 +214,39 @@ class IndexTransform(Placed, Indexable):
 
     def __repr__(self) -> str:
         return str(self._view)
+
+
+def lower(view: IndexTransform, shape: Shape) -> Selection:
+    """Return the selection of the engine for a view of an array.
+
+    Parameters
+    ----------
+    view
+        The view; its output dimensions are the axes of the array.
+    shape
+        The shape of the array; its indices start at 0.
+
+    Raises
+    ------
+    SelectionError
+        If a position is outside the array, or a bound of the view is infinite.
+
+    Examples
+    --------
+    >>> from tessarr.index_space import IndexDomain, IndexTransform
+    >>> view = IndexTransform(IndexDomain(shape=[8, 9]))[2:6:2, 5]
+    >>> lowered = lower(view, (8, 9))
+    >>> lowered.axes, lowered.buffer_shape
+    (((2, 2, 2), (5, 1, 1)), (2,))
+    """
+    return Selection(*view._as_view().to_selection(shape))
+
+
+def _map_states(output: Iterable[OutputIndexMap] | None) -> list[MapState] | None:
+    if output is None:
+        return None
+    maps = [*output]
+    for index_map in maps:
+        if not isinstance(index_map, OutputIndexMap):
+            raise TypeError(f"output: {safe_repr(index_map)} is not an OutputIndexMap")
+    return [index_map._state for index_map in maps]

@@ -12,7 +12,6 @@ from tessarr.indexing.assigned_values import (
     read_target,
     to_objects,
 )
-from tessarr.indexing.axis import axis_number
 from tessarr.indexing.fields import Fields, find_fields, split_fields
 from tessarr.indexing.normalize import (
     select,
@@ -22,7 +21,14 @@ from tessarr.indexing.normalize import (
     select_outer,
     select_points,
 )
-from tessarr.indexing.selection import AxisSelection, Indexer, IndexList, Range, Selection
+from tessarr.indexing.selection import (
+    AxisSelection,
+    Indexer,
+    IndexList,
+    Range,
+    Selection,
+    axis_number,
+)
 
 __all__ = [
     "AxisSelection",

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tessarr.errors import SelectionError
-from tessarr.indexing.axis import range_of_slice, wrap_integer
-from tessarr.indexing.selection import Range
+from tessarr.indexing.selection import Range, range_of_slice, wrap_integer
 
 if TYPE_CHECKING:
     import numpy.typing as npt

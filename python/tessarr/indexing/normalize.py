@@ -22,9 +22,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tessarr.errors import SelectionError
-from tessarr.indexing.axis import as_range, index_list, range_of_slice, wrap_integer
 from tessarr.indexing.key_terms import Array, AxislessTerm, Integer, Mask, Slice, Term, read_terms
-from tessarr.indexing.selection import AxisSelection, Selection
+from tessarr.indexing.selection import (
+    AxisSelection,
+    Selection,
+    as_range,
+    index_list,
+    range_of_slice,
+    wrap_integer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

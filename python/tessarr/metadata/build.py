@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -22,7 +22,6 @@ from tessarr.codec import (
     to_codec,
     to_list,
 )
-from tessarr.codec.default import default_codecs, default_serializer
 from tessarr.codec.elements import ElementsCodec
 from tessarr.codec.read import find_codec_class
 from tessarr.dtype.base import OBJECT, DataType
@@ -32,11 +31,17 @@ from tessarr.format import chunk_shape, storage_transformer
 from tessarr.format.chunk_grid import ChunkGrid, RegularGrid
 from tessarr.format.chunk_key_encoding import ChunkKeyEncoding, DefaultKeys, V2Keys
 from tessarr.format.storage_transformer import StorageTransformer
-from tessarr.format.validation import Problems
+from tessarr.format.validation import Problems, check_zarr_format
 from tessarr.metadata import chunk_grid_choice
 from tessarr.metadata.attributes import read_user_attributes
 from tessarr.metadata.chunk_grid_choice import to_extension
-from tessarr.metadata.new_codecs import build_chain_v2, check_storable, fit_chain
+from tessarr.metadata.new_codecs import (
+    build_chain_v2,
+    check_storable,
+    default_codecs,
+    default_serializer,
+    fit_chain,
+)
 from tessarr.metadata.node import ArrayMeta, check_codecs, check_sizes
 
 if TYPE_CHECKING:
@@ -136,23 +141,25 @@ def build_array_meta(
       fill_value: 300 does not fit uint8
       dimension_names: 2 names for an array of 1 dimensions
     """
-    if zarr_format not in (2, 3):
-        message = f"zarr_format {zarr_format!r} is not 2 or 3"
-        raise ArgumentError(message, kind="invalid_argument")
+    check_zarr_format(zarr_format)
+    arguments = {"compressors": compressors, "filters": filters, "serializer": serializer}
+    chosen = {name: value for name, value in arguments.items() if not is_auto(value)}
     request = _ArrayBuilder(zarr_format)
-    request.read_object_codec(object_codec, (codecs, serializer, filters))
-    request.read_elements(shape, dtype, fill_value)
-    request.read_codecs(codecs, compressors, filters, serializer)
+    request.shape = request.attempt("shape", chunk_shape.normalize_shape, shape)
+    request.read_codecs(codecs, chosen, object_codec)
+    request.read_elements(dtype, fill_value)
     request.read_chunks(chunks, shards)
     request.read_keys(chunk_key_encoding, dimension_separator)
     request.read_names(dimension_names)
     request.read_transformers(storage_transformers)
-    attributes_json = read_user_attributes(attributes, request.problems)
+    attributes_json = read_user_attributes(attributes, request.problems) if attributes else {}
     if order not in ("C", "F"):
         request.problems.add("order", f"{order!r} is not 'C' or 'F'")
-    request.check()
-    meta = request.build(fortran=order == "F", attributes=attributes_json)
-    request.check()
+    meta = None
+    if not request.problems.found:
+        meta = request.build(fortran=order == "F", attributes=attributes_json)
+    if meta is None or request.problems.found:
+        request.problems.check_arguments("create an array")
     assert meta is not None
     return meta
 
@@ -165,6 +172,7 @@ class _ArrayBuilder:
     problems: Problems = field(default_factory=Problems)
     shape: Shape | None = None
     data_type: DataType | None = None
+    item_bytes: int = 0
     object_codec: Codec | None = None
     fill: bytes | None = None
     grid: ChunkGrid | None = None
@@ -176,15 +184,13 @@ class _ArrayBuilder:
     whole_chain: Chain | None = None
     arrays: list[Codec] = field(default_factory=list)
     serializer: ArrayBytesCodec | None = None
-    rest: list[Codec] = field(default_factory=list)
+    rest: list[Codec] | None = None
+    """The compressors; None for those that Tessarr chooses."""
 
-    def check(self) -> None:
-        self.problems.check_arguments("create an array")
-
-    def attempt(self, name: str, read: Callable[[], T]) -> T | None:
-        """Return the result of `read`; on an error, add a problem with the argument `name`."""
+    def attempt(self, name: str, read: Callable[..., T], *arguments: Any) -> T | None:
+        """Call `read`; on an error, add a problem with the argument `name` and return None."""
         try:
-            return read()
+            return read(*arguments)
         except UnsupportedError as error:
             if error.extension is None:
                 self.problems.add(name, str(error), error.kind)
@@ -198,21 +204,34 @@ class _ArrayBuilder:
             self.problems.add(name, str(error))
         return None
 
-    def read_object_codec(self, codec_like: Any, others: Iterable[Any]) -> None:
-        """Find the codec that defines the objects, in `object_codec` or in another argument."""
-        if codec_like is not None:
-            codec = self.attempt("object_codec", lambda: to_codec(codec_like))
-            if codec is not None and codec.object_type() is None:
-                message = f"codec {codec.label!r} does not make bytes of objects"
-                self.problems.add("object_codec", message, "mismatch")
-            self.object_codec = codec
+    def read_codecs(
+        self, codecs: Iterable[CodecLike] | None, chosen: Mapping[str, Any], object_codec: Any
+    ) -> None:
+        """Read the codecs; `chosen` has the user's compressors, filters and serializer."""
+        read: list[Codec] = []
+        if codecs is not None:
+            for name in chosen:
+                self.problems.add(name, "cannot be given together with codecs", "mismatch")
+            self.whole_chain = self.attempt("codecs", Chain.of, to_list(codecs))
+            read += () if self.whole_chain is None else self.whole_chain.codecs
+        else:
+            if "serializer" in chosen:
+                serializers: Any = self._read_for("serializer", [chosen["serializer"]])
+                self.serializer = serializers[0] if serializers else None
+                read += serializers
+            self.arrays = self._read_for("filters", to_list(chosen.get("filters")))
+            read += self.arrays
+            if "compressors" in chosen:
+                self.rest = self._read_for("compressors", to_list(chosen["compressors"]))
+        if object_codec is None:
+            candidates = (codec for codec in read if codec.object_type() is not None)
+            self.object_codec = next(candidates, None)
             return
-        for values in others:
-            if self.object_codec is None and not is_auto(values):
-                with suppress(ValueError, TypeError, UnsupportedError):  # `read_codecs` reports it
-                    codecs = [to_codec(value) for value in to_list(values)]
-                    candidates = (codec for codec in codecs if codec.object_type() is not None)
-                    self.object_codec = next(candidates, None)
+        codec = self.attempt("object_codec", to_codec, object_codec)
+        if codec is not None and codec.object_type() is None:
+            message = f"codec {codec.label!r} does not make bytes of objects"
+            self.problems.add("object_codec", message, "mismatch")
+        self.object_codec = codec
 
     def _choose_data_type(self, type_like: Any) -> DataType:
         data_type = None
@@ -220,12 +239,11 @@ class _ArrayBuilder:
             data_type = self.object_codec.object_type()
         return (data_type or dtype.to_data_type(type_like)).in_format(self.zarr_format)
 
-    def read_elements(self, shape: Any, type_like: Any, fill_value: Any) -> None:
-        self.shape = self.attempt("shape", lambda: chunk_shape.normalize_shape(shape))
-        data_type = self.attempt("dtype", lambda: self._choose_data_type(type_like))
+    def read_elements(self, type_like: Any, fill_value: Any) -> None:
+        data_type = self.attempt("dtype", self._choose_data_type, type_like)
         if data_type is None:
             return
-        self.data_type = data_type
+        self.data_type, self.item_bytes = data_type, data_type.item_bytes
         refusal = data_type.refusal(self.zarr_format)
         if refusal is not None:
             kind = "unsupported_data_type"
@@ -237,35 +255,8 @@ class _ArrayBuilder:
         elif fill_value is None:
             self.fill = None if self.zarr_format == 2 else data_type.default_fill()
         else:
-            fill = self.attempt("fill_value", lambda: encode_fill_value(data_type, fill_value))
+            fill = self.attempt("fill_value", encode_fill_value, data_type, fill_value)
             self.fill = None if fill is None else data_type.storable_fill(fill, self.zarr_format)
-
-    def read_codecs(
-        self,
-        codecs: Iterable[CodecLike] | None,
-        compressors: Any,
-        filters: Any,
-        serializer: Any,
-    ) -> None:
-        if codecs is not None:
-            others = {"compressors": compressors, "filters": filters, "serializer": serializer}
-            for name, value in others.items():
-                if not is_auto(value):
-                    self.problems.add(name, "cannot be given together with codecs", "mismatch")
-            chain = self.attempt("codecs", lambda: Chain.of(to_list(codecs)))
-            if chain is not None and self.data_type is not None:
-                chain = fit_chain(chain, self.data_type)
-            self.whole_chain = chain
-            return
-        if not is_auto(filters):
-            self.arrays = self._read_for("filters", to_list(filters))
-        if not is_auto(serializer):
-            codecs_read: Any = self._read_for("serializer", [serializer])
-            self.serializer = codecs_read[0] if codecs_read else None
-        if is_auto(compressors):
-            self.rest = list(default_codecs(self.data_type)) if self.data_type else []
-        else:
-            self.rest = self._read_for("compressors", to_list(compressors))
 
     def _read_for(self, argument: str, values: list[CodecLike]) -> list[Codec]:
         """Return the codecs of an argument, and add a problem for each codec of another role."""
@@ -275,18 +266,17 @@ class _ArrayBuilder:
             if misplaced:
                 self.problems.add(argument, misplaced, "mismatch")
                 continue
-            codec = self.attempt(argument, lambda value=value: to_codec(value))  # type: ignore[misc]
+            codec = self.attempt(argument, to_codec, value)
             codecs += [] if codec is None else [codec]
         return codecs
 
     def read_chunks(self, chunks: Any, shards: Any) -> None:
         if self.shape is None or self.data_type is None:
             return
-        shape, item_bytes = self.shape, self.data_type.item_bytes
+        shape, item_bytes = self.shape, self.item_bytes
         if shards is None or shards is False:
-            self.grid = self.attempt(
-                "chunks", lambda: chunk_grid_choice.choose_grid(chunks, shape, item_bytes)
-            )
+            choose_grid = chunk_grid_choice.choose_grid
+            self.grid = self.attempt("chunks", choose_grid, chunks, shape, item_bytes)
             if self.zarr_format == 2 and self.grid is not None:
                 self.grid = self.grid.regular()
                 if self.grid is None:
@@ -304,18 +294,18 @@ class _ArrayBuilder:
     def _read_shards(self, chunks: Any, shards: Any, shape: Shape, item_bytes: int) -> None:
         if shards is True or is_auto(shards):
             self.subchunks = self.attempt(
-                "chunks", lambda: chunk_shape.subchunk_shape(chunks, shape, item_bytes)
+                "chunks", chunk_shape.subchunk_shape, chunks, shape, item_bytes
             )
             if self.subchunks is not None:
                 lengths = chunk_shape.guess_shard_shape(shape, self.subchunks, item_bytes)
                 self.grid = RegularGrid(lengths)
             return
-        shard_grid = self.attempt("shards", lambda: chunk_grid_choice.choose_grid(shards, shape, 1))
+        shard_grid = self.attempt("shards", chunk_grid_choice.choose_grid, shards, shape, 1)
         if shard_grid is None:
             return
+        choose_subchunks = chunk_grid_choice.choose_subchunk_shape
         self.subchunks = parts = self.attempt(
-            "chunks",
-            lambda: chunk_grid_choice.choose_subchunk_shape(chunks, shape, shard_grid, item_bytes),
+            "chunks", choose_subchunks, chunks, shape, shard_grid, item_bytes
         )
         if parts is None:
             return
@@ -329,10 +319,12 @@ class _ArrayBuilder:
             self.problems.add("dimension_separator", f"{separator!r} is not '.' or '/'")
             return
         if encoding is None:
-            of_v2 = self.zarr_format == 2
-            self.encoding = V2Keys(separator or ".") if of_v2 else DefaultKeys(separator or "/")
+            if self.zarr_format == 2:
+                self.encoding = V2Keys(separator or ".", is_explicit=separator is not None)
+            else:
+                self.encoding = DefaultKeys(separator or "/")
             return
-        self.encoding = self.attempt("chunk_key_encoding", lambda: _to_key_encoding(encoding))
+        self.encoding = self.attempt("chunk_key_encoding", _to_key_encoding, encoding)
         if self.zarr_format == 2:
             if self.encoding is not None and not isinstance(self.encoding, V2Keys):
                 message = 'the keys of format 2 are those of "v2"'
@@ -358,28 +350,32 @@ class _ArrayBuilder:
             self.names = tuple(names)
 
     def read_transformers(self, transformers: Any) -> None:
+        if transformers in (None, ()):
+            return
         values = to_list(transformers)
         if self.zarr_format == 2 and values:
             message = "format 2 has no storage transformers"
             self.problems.add("storage_transformers", message, "mismatch")
             return
-        read = self.attempt("storage_transformers", lambda: [_to_transformer(t) for t in values])
-        self.transformers = tuple(read or ())
+        read = [self.attempt("storage_transformers", _to_transformer, value) for value in values]
+        self.transformers = tuple(transformer for transformer in read if transformer is not None)
 
     def build(self, *, fortran: bool, attributes: JSONObject) -> ArrayMeta | None:
         assert self.shape is not None
         assert self.data_type is not None
         assert self.grid is not None
         assert self.encoding is not None
+        if self.whole_chain is not None:
+            self.whole_chain = fit_chain(self.whole_chain, self.data_type)
+        elif self.rest is None:
+            self.rest = list(default_codecs(self.data_type, filtered=bool(self.arrays)))
         name = "chunks" if self.subchunks is None else "shards"
         grid = self.grid.fit(self.shape, name, self.problems)
         last_is_filter = False
         if self.zarr_format == 2:
             filters, compressor = self._codecs_v2()
             rank = len(self.shape)
-            chain = self.attempt(
-                "codecs", lambda: build_chain_v2(fortran, rank, filters, compressor)
-            )
+            chain = self.attempt("codecs", build_chain_v2, fortran, rank, filters, compressor)
             last_is_filter = bool(filters) and compressor is None
         else:
             chain = self._chain_v3(fortran)
@@ -387,10 +383,10 @@ class _ArrayBuilder:
         fill = self._fill_in_order_of(data_type)
         spec = ArraySpec(next(self.grid.shapes()), data_type, fill)
         check_sizes(self.shape, spec, "shape", name, self.problems)
-        if grid is None or chain is None or len(self.problems):
+        if grid is None or chain is None or self.problems.found:
             return None
         check_codecs(chain, grid, spec, "codecs", self.problems)
-        if len(self.problems):
+        if self.problems.found:
             return None
         resolved = chain.resolve(spec, self.zarr_format)
         check_storable(resolved, spec, self.zarr_format, self.problems)
@@ -400,7 +396,7 @@ class _ArrayBuilder:
             data_type,
             grid,
             self.encoding,
-            self._fill_in_order_of(data_type),
+            fill,
             resolved,
             attributes,
             self.names,
@@ -420,25 +416,28 @@ class _ArrayBuilder:
             return self.serializer
         if isinstance(self.object_codec, ArrayBytesCodec):
             return self.object_codec
-        endian = "big" if self.data_type.big_endian else None
-        return default_serializer(self.data_type) or Bytes(endian)  # type: ignore[arg-type]
+        if self.data_type.serializer or self.data_type.elements is not None:
+            return default_serializer(self.data_type)
+        if self.data_type.big_endian:
+            return Bytes("big")
+        # With filters the byte order stays open, because they may change the type of elements.
+        is_open = self.arrays or self.data_type.unit_bytes == 1
+        return Bytes(None if is_open else "little")
 
     def _chain_v3(self, fortran: bool) -> Chain | None:
         assert self.data_type is not None
         assert self.shape is not None
         chain = self.whole_chain
         if chain is None:
-            chain = Chain((*self.arrays, self._serializer(), *self.rest))
+            chain = Chain((*self.arrays, self._serializer(), *(self.rest or ())))
         if fortran and len(self.shape) > 1:
             chain = Chain((Transpose("F"), *chain.codecs))
         if self.subchunks is not None:
             if isinstance(chain.array_bytes, ShardingIndexed):
                 message = "cannot be given together with the codec sharding_indexed"
                 self.problems.add("shards", message, "mismatch")
-            parts, inner, location = self.subchunks, chain, self.index_location
-            sharding = self.attempt(
-                "shards", lambda: ShardingIndexed(parts, inner, index_location=location)
-            )
+            shard = partial(ShardingIndexed, index_location=self.index_location)
+            sharding = self.attempt("shards", shard, self.subchunks, chain)
             return None if sharding is None else Chain((sharding,))
         return chain
 
@@ -460,7 +459,7 @@ class _ArrayBuilder:
             arrays = (
                 arrays if has_object_codec else [self.object_codec or self._serializer(), *arrays]
             )
-        codecs = [*arrays, *serializers, *self.rest]
+        codecs = [*arrays, *serializers, *(self.rest or ())]
         return codecs, codecs.pop() if self._has_compressor() else None
 
     def _has_compressor(self) -> bool:

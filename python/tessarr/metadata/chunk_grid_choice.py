@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.format import chunk_grid, chunk_shape, install_hints
+from tessarr.format import chunk_grid, chunk_shape, hints
 from tessarr.format.chunk_grid import ChunkGrid, RectilinearGrid, RegularGrid
 from tessarr.format.validation import Members, Problems
 
@@ -90,7 +90,7 @@ def to_extension(value: Any, find: Callable[[str], Any], what: str) -> Any:
     extension = find(name)
     if extension is None:
         kind = f"unsupported_{what.replace(' ', '_')}"
-        message = f"{name!r} is not supported{install_hints.extension_hint(name)}"
+        message = f"{name!r} is not supported{hints.extension_hint(name)}"
         raise UnsupportedError(message, kind=kind, extension=name)
     problems = Problems(strict=True)
     read = extension.from_json(Members(configuration, "", problems))

@@ -37,7 +37,7 @@ class CodecRoles:
 
 
 def find_codec_roles(meta: ArrayMeta) -> CodecRoles:
-    """Return the codecs of an array by role.
+    """Return the codecs of an array by role, and cache them in the metadata.
 
     Examples
     --------
@@ -46,6 +46,13 @@ def find_codec_roles(meta: ArrayMeta) -> CodecRoles:
     >>> find_codec_roles(a.metadata).compressors
     (Zstd(level=0, checksum=False),)
     """
+    roles: CodecRoles | None = meta.derived.get(CodecRoles)
+    if roles is None:
+        roles = meta.derived[CodecRoles] = _find_codec_roles(meta)
+    return roles
+
+
+def _find_codec_roles(meta: ArrayMeta) -> CodecRoles:
     chain = meta.codecs
     shard_codecs: list[Codec] = []
     while isinstance(chain.array_bytes, ShardingIndexed):

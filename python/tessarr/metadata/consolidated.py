@@ -24,7 +24,7 @@ from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta, NodeOrError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from tessarr.types import JSONObject, ZarrFormat
 
@@ -78,7 +78,7 @@ class Consolidated:
     (['b'], 3, None)
     """
 
-    __slots__ = ("_children", "_documents", "_nodes", "name", "root")
+    __slots__ = ("_children", "_documents", "_nodes", "_parsed", "name", "root")
 
     def __init__(
         self, root: str, documents: Mapping[str, Documents], name: str | None = None
@@ -87,6 +87,7 @@ class Consolidated:
         self.name = name
         self._documents = dict(documents)
         self._nodes: dict[str, ArrayMeta | GroupMeta] = {}
+        self._parsed: dict[str, ArrayMeta | GroupMeta] = {}
         self._children: dict[str, list[str]] | None = None
 
     @classmethod
@@ -102,8 +103,18 @@ class Consolidated:
         """
         if meta.consolidated is None or (has_marks(meta.consolidated) and not marked):
             return None
-        read = cls._read_v3 if meta.zarr_format == 3 else cls._read_v2
-        return read(meta.consolidated, root)
+        first: Consolidated | None = meta.derived.get(root)
+        if first is None:
+            read = cls._read_v3 if meta.zarr_format == 3 else cls._read_v2
+            first = meta.derived[root] = read(meta.consolidated, root)
+        return first._copy()
+
+    def _copy(self) -> Consolidated:
+        """Return a copy that shares parsed nodes."""
+        copy = Consolidated(self.root, self._documents, self.name)
+        copy._parsed = self._parsed
+        copy._children = self._children
+        return copy
 
     @classmethod
     def _read_v3(cls, value: Any, root: str) -> Consolidated:
@@ -129,7 +140,7 @@ class Consolidated:
         for key, document in _read_entries_v2(value, problems).items():
             path, name = node_paths.split(key)
             if name in _NAMES[2] and (not path or _is_path(path, 2)):
-                whole = node_paths.join(root, path) if path else root
+                whole = node_paths.join(root, path)
                 documents.setdefault(whole, {})[name] = document
             else:
                 ignored.append(key)
@@ -151,17 +162,17 @@ class Consolidated:
     def documents(self) -> dict[str, Documents]:
         """Return the documents by full path."""
         return {
-            path: self._documents[path] or _to_documents(node) for path, node in self._list_nodes()
+            path: documents or _to_documents(self._nodes[path])
+            for path, documents in tuple(self._documents.items())
         }
-
-    def _list_nodes(self) -> Iterable[tuple[str, Any]]:
-        return [(path, self._nodes.get(path)) for path in tuple(self._documents)]
 
     def find(self, path: str) -> ArrayMeta | GroupMeta | None:
         """Return the metadata of the node at `path`, or None if there is no node."""
         meta = self._nodes.get(path)
         if meta is None and path in self._documents:
-            meta = self._nodes[path] = self._read(path)
+            meta = self._parsed.get(path)
+            if meta is None:
+                meta = self._parsed[path] = self._read(path)
         return meta
 
     def exists(self, path: str) -> bool:
@@ -191,7 +202,9 @@ class Consolidated:
             for name in self.names(group):
                 child = node_paths.join(group, name)
                 try:
-                    meta = nodes[child] = self._require_node(child)
+                    meta = self.find(child)
+                    assert meta is not None
+                    nodes[child] = meta
                 except (MetadataError, UnsupportedError) as error:
                     nodes[child] = error
                     continue
@@ -219,12 +232,8 @@ class Consolidated:
 
     def replace_content(self, other: Consolidated) -> None:
         """Replace the nodes by those of `other`, for all users of this object."""
-        self._documents, self._nodes, self._children = other._documents, other._nodes, None
-
-    def _require_node(self, path: str) -> ArrayMeta | GroupMeta:
-        meta = self.find(path)
-        assert meta is not None
-        return meta
+        self._documents, self._nodes = other._documents, other._nodes
+        self._parsed, self._children = other._parsed, None
 
     def _read(self, path: str) -> ArrayMeta | GroupMeta:
         try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tessarr import dtype
 from tessarr.codec import Bytes, Chain, Codec, ShardingIndexed, Transpose
-from tessarr.codec.items import ItemFilter
+from tessarr.codec.numcodecs_filters import ItemFilter
 from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
 from tessarr.format import node_path as node_paths
 from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
@@ -173,14 +173,14 @@ def convert_dimension_names(
     if to == 2:
         names = _complete_names(meta)
         if names is None:
-            if meta.dimension_names:
+            if meta.axis_names:
                 notes.append("/dimension_names: names for some of the axes only are left out")
             return meta.attributes, None
         notes.append(f"dimension_names become the attribute {_DIMENSIONS!r}")
         return {**meta.attributes, _DIMENSIONS: names}, None
     names = meta.attributes.get(_DIMENSIONS)
     if meta.zarr_format == 3 or not isinstance(names, list) or len(names) != meta.rank:
-        return meta.attributes, meta.dimension_names
+        return meta.attributes, meta.axis_names
     if not all(isinstance(name, str) for name in names):
         return meta.attributes, None
     notes.append(f"attribute {_DIMENSIONS!r} becomes dimension_names")
@@ -190,8 +190,8 @@ def convert_dimension_names(
 
 def _complete_names(meta: ArrayMeta) -> list[str] | None:
     """Return the dimension names if all axes have one, or None."""
-    names = [name for name in meta.dimension_names or () if name is not None]
-    return names if meta.dimension_names and len(names) == meta.rank else None
+    names = [name for name in meta.axis_names or () if name is not None]
+    return names if meta.axis_names and len(names) == meta.rank else None
 
 
 # To format 3

@@ -1,22 +1,29 @@
-"""Codec chains of new arrays: adaptation to the data type, and checks."""
+"""Codec chains of new arrays: default codecs, adaptation to the data type, and checks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.codec import Bytes, Chain, ShardingIndexed, Transpose
-from tessarr.codec.base import find_codec_by_id
+from tessarr.codec import ArrayBytesCodec, Bytes, Chain, ShardingIndexed, Transpose
+from tessarr.codec.base import find_codec, find_codec_by_id
 from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
-from tessarr.codec.default import default_serializer
+from tessarr.codec.elements import VLenArray, VLenBytes, VLenUTF8
+from tessarr.dtype.objects import Ragged
 from tessarr.metadata import v2
 
 if TYPE_CHECKING:
-    from tessarr.codec import ArraySpec, Codec
+    from tessarr.codec import ArraySpec, BytesBytesCodec, Codec
     from tessarr.dtype.base import DataType
     from tessarr.format.validation import Problems
     from tessarr.types import ZarrFormat
 
-__all__ = ["build_chain_v2", "check_storable", "fit_chain"]
+__all__ = [
+    "build_chain_v2",
+    "check_storable",
+    "default_codecs",
+    "default_serializer",
+    "fit_chain",
+]
 
 
 def fit_chain(chain: Chain, data_type: DataType) -> Chain:
@@ -24,7 +31,7 @@ def fit_chain(chain: Chain, data_type: DataType) -> Chain:
     codecs: list[Codec] = []
     for codec in chain.codecs:
         if codec == Bytes():
-            codecs.append(default_serializer(data_type) or codec)
+            codecs.append(default_serializer(data_type))
         elif isinstance(codec, ShardingIndexed):
             inner = fit_chain(codec.codecs, data_type)
             index, location = codec.index_codecs, codec.index_location
@@ -64,15 +71,53 @@ def check_storable(
                 f"{encoded.size_bytes} bytes are too many for blosc: at most {MAX_BUFFER_BYTES}"
             )
             problems.add("chunks", message, "too_large")
-        if zarr_format == 3 and not codec.name:
-            kind, name = "unsupported_codec", codec.label
-            problems.unsupported(
-                "codecs", "codec", name, kind=kind, hint=" in format 3: give zarr_format=2"
-            )
+        if zarr_format == 3:
+            if not codec.name:
+                kind, hint = "unsupported_codec", " in format 3: give zarr_format=2"
+                problems.unsupported("codecs", "codec", codec.label, kind=kind, hint=hint)
+            continue
         order = codec is chain.codecs[0] and _is_fortran(codec, len(spec.shape))
-        is_stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
-        if zarr_format == 2 and not is_stated:
+        if codec.codec_id is None and not order and not isinstance(codec, Bytes):
             other = find_codec_by_id(codec.name)
             hint = f"; what it calls so is tessarr.codecs.{other.__name__}" if other else ""
             message = f"format 2 has no codec {codec.label!r}{hint}"
             problems.add("codecs", message, "mismatch")
+
+
+def default_codecs(data_type: DataType, *, filtered: bool = False) -> tuple[BytesBytesCodec, ...]:
+    """Return the compressors of new arrays of `data_type`, in both formats.
+
+    With `filtered`, filters may change the size of the elements before the compressors.
+
+    Examples
+    --------
+    >>> from tessarr import dtype
+    >>> default_codecs(dtype.to_data_type("int32"))
+    (Blosc(cname='lz4', clevel=5, shuffle=1),)
+    """
+    if data_type.elements is not None:
+        return (Blosc(shuffle=Blosc.NOSHUFFLE),)  # the bytes of text have no columns
+    return (Blosc(typesize=None if filtered else data_type.item_bytes),)
+
+
+def default_serializer(data_type: DataType) -> ArrayBytesCodec:
+    """Return the serializer of elements, with ``bytes`` in an open byte order.
+
+    Examples
+    --------
+    >>> from tessarr import dtype
+    >>> default_serializer(dtype.to_data_type(str)), default_serializer(dtype.to_data_type("int32"))
+    (VLenUTF8(), Bytes(endian=None))
+    """
+    if data_type.serializer:
+        serializer = find_codec(data_type.serializer)
+        assert serializer is not None
+        assert issubclass(serializer, ArrayBytesCodec)
+        return serializer()
+    if data_type.elements is None:
+        return Bytes()
+    if isinstance(data_type, Ragged):
+        return VLenArray(data_type.item.str)
+    if data_type.elements == "text":
+        return VLenUTF8()
+    return VLenBytes() if data_type.elements == "bytes" else Bytes()

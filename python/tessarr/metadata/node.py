@@ -7,17 +7,19 @@ the encoding "v2".
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
+from tessarr.dtype import Boolean
 from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.validation import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     import numpy as np
 
@@ -29,7 +31,14 @@ if TYPE_CHECKING:
     from tessarr.format.validation import Problems
     from tessarr.types import ChunkLengths, JSONObject, MemoryOrder, Missing, Shape, ZarrFormat
 
-__all__ = ["ArrayMeta", "GroupMeta", "NodeOrError", "check_codecs", "check_sizes"]
+__all__ = [
+    "ArrayMeta",
+    "GroupMeta",
+    "NodeOrError",
+    "check_codecs",
+    "check_sizes",
+    "register_writer",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +63,8 @@ class ArrayMeta:
         The codecs of a chunk.
     attributes : dict
         The user's attributes. Do not modify this dictionary: copy it.
-    dimension_names : tuple of (str or None), optional
-        The names of the axes.
+    axis_names : tuple of (str or None), optional
+        The names of the axes; always None in format 2.
     storage_transformers : tuple of StorageTransformer
         The storage transformers, from the array to the store.
     extra : dict
@@ -75,7 +84,7 @@ class ArrayMeta:
     fill_value: bytes | None
     codecs: Chain
     attributes: JSONObject = field(default_factory=dict, hash=False)
-    dimension_names: tuple[str | None, ...] | None = None
+    axis_names: tuple[str | None, ...] | None = None
     storage_transformers: tuple[StorageTransformer, ...] = ()
     extra: JSONObject = field(default_factory=dict, hash=False)
     last_is_filter: bool = False
@@ -94,6 +103,31 @@ class ArrayMeta:
     def document_format(self) -> Literal[1, 2, 3]:
         """The format of the documents."""
         return 1 if self.is_v1 else self.zarr_format
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """The names of the axes, if any.
+
+        Raises
+        ------
+        AttributeError
+            In format 2, whose documents lack the member; xarray tells the formats apart by this.
+        """
+        if self.zarr_format == 2:
+            raise AttributeError("format 2 has no dimension names")
+        return self.axis_names
+
+    def to_dict(self) -> JSONObject:
+        """Return the JSON of the document; in format 2 with the attributes as a member.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> sorted(tessarr.zeros(3, zarr_format=2).metadata.to_dict())
+        ['attributes', 'chunks', 'compressor', 'dtype', 'fill_value', 'filters', 'order', 'shape',
+         'zarr_format']
+        """
+        return _to_dict(self)
 
     def resized(self, shape: Shape, chunk_grid: ChunkGrid) -> ArrayMeta:
         """Return the metadata with another shape and the grid for it."""
@@ -204,9 +238,9 @@ class ArrayMeta:
             "dtype": data_type.numpy,
             "item_bytes": data_type.item_bytes,
             "elements": data_type.elements,
-            "is_bool": data_type.name == "bool",
-            "fill": self.fill_or_default,
+            "is_bool": isinstance(data_type, Boolean),
             "keys": self.chunk_key_encoding.description(),
+            "fill": self.fill_or_default,
             "store_fill": store_fill,
             "missing": missing,
             "chain": self._compile if regular is None else self._compile(regular.chunk_shape),
@@ -219,7 +253,7 @@ class ArrayMeta:
         return ArraySpec(chunk_shape, self.data_type, self.fill_value)
 
 
-_get_members: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.init))
+_get_members: Final = attrgetter(*(member.name for member in fields(ArrayMeta) if member.init))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,17 +277,48 @@ class GroupMeta:
     attributes: JSONObject = field(default_factory=dict, hash=False)
     extra: JSONObject = field(default_factory=dict, hash=False)
     consolidated: Any = field(default=None, hash=False)
+    derived: dict[Hashable, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Memo: the consolidated metadata that these metadata contain."""
 
     @property
     def document_format(self) -> ZarrFormat:
         """The format of the documents."""
         return self.zarr_format
 
+    def to_dict(self) -> JSONObject:
+        """Return the JSON of the document; in format 2 with the attributes as a member.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.create_group(attributes={"a": 1}).metadata.to_dict()
+        {'zarr_format': 3, 'node_type': 'group', 'attributes': {'a': 1}}
+        """
+        return _to_dict(self)
+
 
 NodeOrError: TypeAlias = (
     "ArrayMeta | GroupMeta | MetadataError | UnsupportedError | AccessError | DataError"
 )
 """The result of a listing for a path: the metadata, or the error of reading it."""
+
+
+_writers: Final[dict[int, Callable[[Any], JSONObject]]] = {}
+
+
+def register_writer(zarr_format: ZarrFormat, to_json: Callable[[Any], JSONObject]) -> None:
+    """Register the function that returns the JSON of the document of metadata."""
+    _writers[zarr_format] = to_json
+
+
+def _to_dict(meta: ArrayMeta | GroupMeta) -> JSONObject:
+    """Return the JSON of the documents of a node as one object."""
+    document = _writers[meta.zarr_format](meta)
+    if meta.zarr_format == 2:
+        document["attributes"] = meta.attributes
+    return copy.deepcopy(document)
 
 
 def check_codecs(
@@ -263,10 +328,10 @@ def check_codecs(
 
     The function replaces the shape of `spec`.
     """
-    before = len(problems)
+    before = len(problems.found)
     for shape in grid.shapes():
         codecs.check(replace(spec, shape=shape), loc, problems)
-        if len(problems) > before:
+        if len(problems.found) > before:
             return
 
 

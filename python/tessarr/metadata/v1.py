@@ -98,38 +98,31 @@ def parse(
     TessarrWarning
         If the memory order is unknown: see `tessarr.migrate_1to2`.
     """
-    key = node_paths.join(where, ARRAY)
-    what = f"metadata {key!r}"
-    value, defects = json.load(document, what=what, path=where, key=key, tokens=True)
-    problems = Problems(defects=defects)
-    meta = None
-    if not isinstance(value, dict):
-        problems.add("", f"{describe(value)} is not an object", "wrong_type")
-    else:
-        translated = _translate(Members(value, "", problems), order)
-        if translated is not None:
-            inner = Problems()
-            meta = v2.read_members(Members(translated, "", inner))
-            problems.add_translated(
-                inner, {"/compressor": "/compression_opts", "/filters": "/compression"}
-            )
+    members, what, key = _open_document(document, where, ARRAY)
+    problems, meta = members.problems, None
+    translated = _translate(members, order)
+    if translated is not None:
+        inner = Problems()
+        meta = v2.read_members(Members(translated, "", inner))
+        problems.add_translated(
+            inner, {"/compressor": "/compression_opts", "/filters": "/compression"}
+        )
     problems.check(what, path=where, key=key)
     assert meta is not None
-    attributes = _parse_attributes(attrs, where)
+    attributes: JSONObject = {}
+    if attrs is not None:
+        members, what, key = _open_document(attrs, where, ATTRIBUTES)
+        members.problems.check(what, path=where, key=key)
+        attributes = dict(members.value)
     return replace(meta, attributes=attributes, is_v1=True)
 
 
-def _parse_attributes(attrs: bytes | None, where: str) -> JSONObject:
-    if attrs is None:
-        return {}
-    key = node_paths.join(where, ATTRIBUTES)
+def _open_document(document: bytes, where: str, name: str) -> tuple[Members, str, str]:
+    """Return the members of a document, its name in messages, and its key."""
+    key = node_paths.join(where, name)
     what = f"metadata {key!r}"
-    value, defects = json.load(attrs, what=what, path=where, key=key, tokens=True)
-    problems = Problems(defects=defects)
-    if not isinstance(value, dict):
-        problems.add("", f"{describe(value)} is not an object", "wrong_type")
-    problems.check(what, path=where, key=key)
-    return dict(value)
+    value, defects = json.load(document, what=what, path=where, key=key, tokens=True)
+    return v2.open_document(value, where, name, defects)
 
 
 def _translate(members: Members, order: MemoryOrder | None) -> JSONObject | None:

@@ -29,7 +29,7 @@ from tessarr.format.validation import (
     is_integer,
     pointer,
 )
-from tessarr.metadata.node import ArrayMeta, GroupMeta, check_sizes
+from tessarr.metadata.node import ArrayMeta, GroupMeta, check_sizes, register_writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,8 +46,8 @@ __all__ = [
     "build_chain",
     "check_codecs",
     "dump",
-    "fill_to_json",
     "load",
+    "open_document",
     "parse_array",
     "parse_group",
     "read_array",
@@ -112,7 +112,7 @@ def read_array(
     defects : iterable of str
         Deviations from JSON that the parser accepted.
     """
-    members, what, key = _open_document(value, where, ARRAY, defects)
+    members, what, key = open_document(value, where, ARRAY, defects)
     problems = members.problems
     meta = read_members(members)
     problems.check(what, path=where, key=key)
@@ -154,7 +154,7 @@ def read_group(
     defects: Iterable[str] = (),
 ) -> GroupMeta:
     """Return the metadata of a group from the JSON of its documents."""
-    members, what, key = _open_document(value, where, GROUP, defects)
+    members, what, key = open_document(value, where, GROUP, defects)
     _check_format(members)
     members.problems.check(what, path=where, key=key)
     extra = {name: item for name, item in members.value.items() if name != "zarr_format"}
@@ -163,7 +163,7 @@ def read_group(
 
 def read_attributes(value: Any, *, where: str, defects: Iterable[str] = ()) -> JSONObject:
     """Return the attributes from the JSON of ``.zattrs``."""
-    members, what, key = _open_document(value, where, ATTRIBUTES, defects)
+    members, what, key = open_document(value, where, ATTRIBUTES, defects)
     members.problems.check(what, path=where, key=key)
     return dict(members.value)
 
@@ -187,7 +187,7 @@ def load(
     return json.load(document, what=what, path=path, key=key, tokens=is_attributes)
 
 
-def _open_document(
+def open_document(
     value: Any, where: str, name: str, defects: Iterable[str]
 ) -> tuple[Members, str, str]:
     """Return the members of a document, its name in messages, and its key."""
@@ -366,16 +366,16 @@ def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
     {'.zgroup': b'{\n    "zarr_format": 2\n}', '.zattrs': b'{}'}
     """
     attributes = json.dump(meta.attributes, indent=INDENT)  # in the user's order
-    if isinstance(meta, GroupMeta):
-        group = {"zarr_format": 2, **meta.extra}
-        return {GROUP: json.dump(group, indent=INDENT, sort_keys=True), ATTRIBUTES: attributes}
     document = json.dump(to_json(meta), indent=INDENT, sort_keys=True)
-    return {ARRAY: document, ATTRIBUTES: attributes}
+    return {GROUP if isinstance(meta, GroupMeta) else ARRAY: document, ATTRIBUTES: attributes}
 
 
-def to_json(meta: ArrayMeta) -> JSONObject:
-    """Return the JSON of the document ``.zarray`` for `meta`."""
+def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
+    """Return the JSON of the document ``.zarray`` or ``.zgroup`` for `meta`."""
+    if isinstance(meta, GroupMeta):
+        return {"zarr_format": 2, **meta.extra}
     fortran, filters, compressor = split_chain(meta.codecs, meta.rank, meta.last_is_filter)
+    fill = meta.fill_value
     document: JSONObject = {
         **meta.extra,
         "zarr_format": 2,
@@ -383,19 +383,14 @@ def to_json(meta: ArrayMeta) -> JSONObject:
         "chunks": list(meta.chunk_spec.shape),
         "dtype": meta.data_type.to_json(2),
         "compressor": None if compressor is None else compressor.to_json(2),
-        "fill_value": fill_to_json(meta.data_type, meta.fill_value),
+        "fill_value": None if fill is None else meta.data_type.fill_to_json(fill, 2),
         "order": "F" if fortran else "C",
         "filters": [codec.to_json(2) for codec in filters] or None,
     }
-    separator = getattr(meta.chunk_key_encoding, "separator", ".")
-    if separator != ".":
-        document["dimension_separator"] = separator
+    keys = meta.chunk_key_encoding
+    if isinstance(keys, V2Keys) and keys.is_explicit:
+        document["dimension_separator"] = keys.separator
     return document
-
-
-def fill_to_json(data_type: DataType, fill: bytes | None) -> Any:
-    """Return the JSON of a fill value."""
-    return None if fill is None else data_type.fill_to_json(fill, 2)
 
 
 def split_chain(
@@ -411,3 +406,6 @@ def split_chain(
     rest: list[Codec] = [*arrays, *serializers, *codecs.bytes_bytes]
     compressor = rest.pop() if rest and not last_is_filter else None
     return fortran, rest, compressor
+
+
+register_writer(2, to_json)

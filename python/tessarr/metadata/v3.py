@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr import dtype
 from tessarr.codec import ArraySpec, Bytes, Chain, ShardingIndexed
@@ -19,7 +19,7 @@ from tessarr.format.validation import (
     pointer,
     read_extension,
 )
-from tessarr.metadata.node import ArrayMeta, GroupMeta, check_codecs, check_sizes
+from tessarr.metadata.node import ArrayMeta, GroupMeta, check_codecs, check_sizes, register_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from tessarr.format.storage_transformer import StorageTransformer
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["DOCUMENT", "INDENT", "dump", "fill_to_json", "parse", "read", "to_json"]
+__all__ = ["DOCUMENT", "INDENT", "dump", "parse", "read", "to_json"]
+
+T = TypeVar("T")
 
 DOCUMENT: Final = "zarr.json"
 """The name of the document, under the path of its node."""
@@ -130,7 +132,9 @@ def _check_format(zarr_format: Any, problems: Problems) -> None:
 def _parse_array(members: Members) -> ArrayMeta | None:
     problems = members.problems
     shape = members.lengths("shape", 0)
-    data_type = _read_member(members, "data_type", dtype.from_json, 3)
+    raw_type, data_type = members.require("data_type"), None
+    if raw_type is not ABSENT:
+        data_type = dtype.from_json(raw_type, 3, "/data_type", problems)
     raw_fill = members.require("fill_value")
     chunk_grid = _parse_grid(members, shape)
     encoding = _parse_keys(members)
@@ -201,50 +205,41 @@ def _parse_group(members: Members) -> GroupMeta:
     return GroupMeta(3, attributes, _parse_extra(members), consolidated)
 
 
-def _read_member(members: Members, name: str, read: Any, *args: Any) -> Any:
+def _read_extension_member(
+    members: Members, name: str, find: Callable[[str], type[T] | None], kind: str
+) -> tuple[type[T], Members] | None:
+    """Return the class and the configuration of an extension, or None and problems.
+
+    An unknown extension is a problem of `kind`.
+    """
     value = members.require(name)
-    return None if value is ABSENT else read(value, *args, members.at(name), members.problems)
-
-
-def _find_extension(
-    value: Any, kind: str, find: Callable[[str], Any], loc: str, problems: Problems
-) -> tuple[Any, Any]:
-    """Return an extension and its class, or None and problems."""
-    what = kind.removeprefix("unsupported_").replace("_", " ")
-    extension = read_extension(value, what, loc, problems)
-    cls = None if extension is None else find(extension.name)
-    if extension is not None and cls is None:
+    what, loc, problems = name.replace("_", " "), members.at(name), members.problems
+    extension = None if value is ABSENT else read_extension(value, what, loc, problems)
+    if extension is None:
+        return None
+    cls = find(extension.name)
+    if cls is None:
         problems.unsupported(loc, what, extension.name, kind=kind)
-    return extension, cls
+        return None
+    return cls, extension.configuration
 
 
 def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
-    def read(value: Any, loc: str, problems: Problems) -> ChunkGrid | None:
-        extension, cls = _find_extension(
-            value, "unsupported_chunk_grid", grid.find_grid, loc, problems
-        )
-        if cls is None:
-            return None
-        chunks: ChunkGrid | None = cls.from_json(extension.configuration)
-        if chunks is None or shape is None:
-            return chunks
-        fitted: ChunkGrid | None = chunks.fit(
-            shape, extension.configuration.at(cls.lengths_member), problems
-        )
-        return fitted
-
-    chunks: ChunkGrid | None = _read_member(members, "chunk_grid", read)
-    return chunks
+    kind, find = "unsupported_chunk_grid", grid.find_grid
+    extension = _read_extension_member(members, "chunk_grid", find, kind)
+    if extension is None:
+        return None
+    cls, configuration = extension
+    chunks = cls.from_json(configuration)
+    if chunks is None or shape is None:
+        return chunks
+    return chunks.fit(shape, configuration.at(cls.lengths_member), members.problems)
 
 
 def _parse_keys(members: Members) -> ChunkKeyEncoding | None:
-    def read(value: Any, loc: str, problems: Problems) -> ChunkKeyEncoding | None:
-        kind, find = "unsupported_chunk_key_encoding", chunk_key_encoding.find_key_encoding
-        extension, cls = _find_extension(value, kind, find, loc, problems)
-        return None if cls is None else cls.from_json(extension.configuration)
-
-    encoding: ChunkKeyEncoding | None = _read_member(members, "chunk_key_encoding", read)
-    return encoding
+    kind, find = "unsupported_chunk_key_encoding", chunk_key_encoding.find_key_encoding
+    extension = _read_extension_member(members, "chunk_key_encoding", find, kind)
+    return None if extension is None else extension[0].from_json(extension[1])
 
 
 def _parse_codecs(members: Members) -> Chain | None:
@@ -361,18 +356,16 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
         "data_type": meta.data_type.to_json(3),
         "chunk_grid": meta.chunk_grid.to_json(),
         "chunk_key_encoding": meta.chunk_key_encoding.to_json(),
-        "fill_value": fill_to_json(meta.data_type, meta.fill_value),
+        "fill_value": meta.data_type.fill_to_json(meta.fill_or_default, 3),
         "codecs": meta.codecs.to_json(),
         "attributes": meta.attributes,
     }
     if meta.storage_transformers:
         transformers = [transformer.to_json() for transformer in meta.storage_transformers]
         document["storage_transformers"] = transformers
-    if meta.dimension_names is not None:
-        document["dimension_names"] = list(meta.dimension_names)
+    if meta.axis_names is not None:
+        document["dimension_names"] = list(meta.axis_names)
     return {**document, **meta.extra}
 
 
-def fill_to_json(data_type: DataType, fill: bytes | None) -> Any:
-    """Return the JSON of a fill value."""
-    return data_type.fill_to_json(data_type.default_fill() if fill is None else fill, 3)
+register_writer(3, to_json)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, Chain, ShardingIndexed
-from tessarr.codec.items import ItemFilter
+from tessarr.codec.numcodecs_filters import ItemFilter
 from tessarr.codec.read import to_codec as codec_of
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format import chunk_shape
@@ -79,7 +79,7 @@ def view_metadata(
     )
     if meta.zarr_format == 3 and data_type.big_endian:
         data_type = data_type.ordered("native")
-        fill = _swap_fill(fill, data_type)
+        fill = None if fill is None else data_type.swapped(fill).tobytes()
     changed = replace(meta, data_type=data_type, fill_value=fill, last_is_filter=last_is_filter)
     viewed = _replace_layout(changed, lengths, grid, chain)
     _check_bytes(meta, viewed)
@@ -120,16 +120,16 @@ class _Cast(ItemFilter):
 
     name = "tessarr.cast"
     stored: np.dtype[Any]
-    given: np.dtype[Any]
+    decoded: np.dtype[Any]
 
     def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        return self.given, self.stored
+        return self.decoded, self.stored
 
     def native(self) -> _Cast:
         return self
 
     def __repr__(self) -> str:
-        return f"AsType(encode_dtype={self.stored.str!r}, decode_dtype={self.given.str!r})"
+        return f"AsType(encode_dtype={self.stored.str!r}, decode_dtype={self.decoded.str!r})"
 
 
 def _to_data_type(meta: ArrayMeta, dtype: DataTypeLike) -> DataType:
@@ -155,13 +155,6 @@ def _convert_fill(meta: ArrayMeta, data_type: DataType, *, as_bytes: bool) -> by
         return data_type.default_fill()
 
 
-def _swap_fill(fill: bytes | None, data_type: DataType) -> bytes | None:
-    """Return a fill value of the opposite byte order in the byte order of `data_type`."""
-    if fill is None:
-        return None
-    return np.frombuffer(fill, data_type.numpy.newbyteorder()).astype(data_type.numpy).tobytes()
-
-
 def _replace_layout(meta: ArrayMeta, shape: Shape, grid: ChunkGrid, chain: Chain) -> ArrayMeta:
     """Return the metadata with another shape, grid and chain, after checking them."""
     problems = Problems()
@@ -177,7 +170,7 @@ def _replace_layout(meta: ArrayMeta, shape: Shape, grid: ChunkGrid, chain: Chain
         shape=shape,
         chunk_grid=fitting,
         codecs=chain.resolve(spec, meta.zarr_format),
-        dimension_names=meta.dimension_names if len(shape) == meta.rank else None,
+        axis_names=meta.axis_names if len(shape) == meta.rank else None,
     )
 
 

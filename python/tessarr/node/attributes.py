@@ -26,7 +26,7 @@ class _Owner(Protocol):
     _store: Store
 
     @property
-    def metadata(self) -> Node: ...
+    def _metadata(self) -> Node: ...
     @property
     def path(self) -> str: ...
     @property
@@ -67,9 +67,9 @@ class Attributes(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         try:
-            value = self._owner.metadata.attributes[name]
+            value = self._owner._metadata.attributes[name]
         except KeyError:
-            raise self._missing(name) from None
+            raise self._missing_error(name) from None
         return deepcopy(value) if isinstance(value, dict | list) else value
 
     def __setitem__(self, name: str, value: object) -> None:
@@ -79,23 +79,23 @@ class Attributes(MutableMapping[str, Any]):
         self.remove(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._owner.metadata.attributes))
+        return iter(tuple(self._owner._metadata.attributes))
 
     def __len__(self) -> int:
-        return len(self._owner.metadata.attributes)
+        return len(self._owner._metadata.attributes)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._owner.metadata.attributes
+        return name in self._owner._metadata.attributes
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getattr, (self._owner, "attrs")
 
     def __repr__(self) -> str:
-        return f"Attributes({dict(self._owner.metadata.attributes)!r})"
+        return f"Attributes({dict(self._owner._metadata.attributes)!r})"
 
     def asdict(self) -> dict[str, Any]:
         """Return a copy of all attributes as a dictionary."""
-        return deepcopy(dict(self._owner.metadata.attributes))
+        return deepcopy(dict(self._owner._metadata.attributes))
 
     def put(self, attributes: Mapping[str, Any]) -> None:
         """Replace all attributes in one step.
@@ -150,7 +150,7 @@ class Attributes(MutableMapping[str, Any]):
         def without(old: dict[str, Any]) -> dict[str, Any]:
             for name in names:
                 if name not in old:
-                    raise self._missing(name)
+                    raise self._missing_error(name)
             return {name: value for name, value in old.items() if name not in names}
 
         self._change(without)
@@ -158,14 +158,14 @@ class Attributes(MutableMapping[str, Any]):
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         owner = self._owner
         owner._check_writable()
-        form = owner.metadata.zarr_format
+        form = owner._metadata.zarr_format
         flow = edit.edit_attributes(owner.path, form, self._kind, change)
         key = prefix_of(owner.path) + ("zarr.json" if form == 3 else ".zattrs")
         with hold_locks(owner.synchronizer, [key]):
             self._accept(run_flow(flow, owner._store))
 
-    def _missing(self, name: str) -> NotFoundError:
-        from tessarr.format.suggestions import did_you_mean
+    def _missing_error(self, name: str) -> KeyError:
+        from tessarr.format.hints import did_you_mean
 
         hint = did_you_mean(name, self)
         return NotFoundError(

@@ -71,7 +71,7 @@ def render_chunks(meta: ArrayMeta) -> str:
     --------
     >>> import tessarr
     >>> a = tessarr.zeros((20, 40), chunks=(10, 10), dtype="u1")
-    >>> render_chunks(a.metadata).count("<line")
+    >>> render_chunks(a._metadata).count("<line")
     4
     """
     if not meta.shape or 0 in meta.shape:

@@ -198,7 +198,7 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
             "fill_value": None
             if fill is None
             else meta.data_type.fill_to_json(fill, meta.zarr_format),
-            "dimension_names": list(meta.dimension_names) if meta.dimension_names else None,
+            "dimension_names": list(meta.axis_names) if meta.axis_names else None,
             "codecs": [codec.to_json(meta.zarr_format) for codec in _listed_codecs(meta)],
             "size_bytes": self.size_bytes,
             "stored_bytes": self.stored_bytes,
@@ -256,15 +256,15 @@ def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
 
 def codec_lines(meta: ArrayMeta) -> list[tuple[str, str]]:
     """Return the codecs of an array, each with its role."""
-    found = find_codec_roles(meta)
-    serializer = () if isinstance(found.serializer, Bytes) else (found.serializer,)
+    roles = find_codec_roles(meta)
+    serializer = () if isinstance(roles.serializer, Bytes) else (roles.serializer,)
     kinds = (
-        ("shard codec", found.shard_codecs),
-        ("filter", found.filters),
+        ("shard codec", roles.shard_codecs),
+        ("filter", roles.filters),
         ("serializer", () if meta.zarr_format == 2 else serializer),
-        ("compressor", found.compressors),
+        ("compressor", roles.compressors),
     )
-    return [(what, repr(codec)) for what, codecs in kinds for codec in codecs]
+    return [(role, repr(codec)) for role, codecs in kinds for codec in codecs]
 
 
 def _format_bytes(size_bytes: int) -> str:
@@ -306,6 +306,11 @@ class GroupInfo(NodeInfo[GroupMeta]):
     groups: tuple[str, ...]
     unreadable: tuple[str, ...] = ()
     consolidated: bool = False
+
+    @property
+    def _zarr_format(self) -> int:
+        """The format of the group, under the name that programs read of zarr-python 3."""
+        return self.meta.document_format
 
     def asdict(self) -> JSONObject:
         """Return the information as plain JSON."""

@@ -96,6 +96,11 @@ class Node(Generic[Meta]):
     @property
     def metadata(self) -> Meta:
         """The metadata in the model of format 3. Do not modify it."""
+        return self._metadata
+
+    @property
+    def _metadata(self) -> Meta:
+        """The metadata, read again if the node does not cache them."""
         return self._meta
 
     @property
@@ -144,7 +149,7 @@ class Node(Generic[Meta]):
         store, chunk_store, synchronizer = self.store, self.chunk_store, self.synchronizer
         return {
             "name": self.name,
-            "meta": self.metadata,
+            "meta": self._metadata,
             "read_only": self._read_only,
             "store": repr(self._store),
             "store_type": type(store).__name__,

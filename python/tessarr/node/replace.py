@@ -27,7 +27,7 @@ from tessarr.flow.run import ReplacePrefix, run_flow
 from tessarr.format.node_path import STAGED
 from tessarr.metadata.node import GroupMeta
 from tessarr.store import LocalStore
-from tessarr.store.wrappers.prefix import PrefixStore
+from tessarr.store.wrappers.wrapper import PrefixStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -92,7 +92,7 @@ def _hold_each(synchronizer: Synchronizer, keys: list[str]) -> Generator[None]:
 
 def touched_chunk_keys(meta: ArrayMeta, path: str, axes: Sequence[AxisSelection]) -> Iterator[str]:
     """Yield the keys of the chunks of an array, or of its shards, that a selection touches."""
-    from tessarr.indexing.touched_chunks import find_touched_cells
+    from tessarr.indexing.selection import find_touched_cells
 
     prefix = prefix_of(path)
     encode = meta.chunk_key_encoding.encode

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tessarr import _engine
 from tessarr._engine import SplitStore, Store
 from tessarr.format.registry import set_public_module
+from tessarr.store.class_names import is_instance_of
 from tessarr.store.mapping import StoreMapping
 
 __all__ = [
@@ -55,6 +56,10 @@ class _SplitStore(SplitStore, StoreMapping):
     """A store for documents and another one for chunks, from two objects of the user."""
 
 
+_OBSPEC_METHODS: Final = ("get", "head", "list_with_delimiter")
+"""The methods of obspec with which Tessarr reads."""
+
+
 def adapt_store(store: Any, *, read_only: bool = False) -> Store:
     """Return a store of the engine for a store object of any library.
 
@@ -62,7 +67,8 @@ def adapt_store(store: Any, *, read_only: bool = False) -> Store:
     ----------
     store
         A store of the engine, which the function returns unchanged; an ``fsspec.FSMap`` or a
-        ``upath.UPath``; a mapping of keys to bytes; or an object with the methods of
+        ``upath.UPath``; a ``zarr.abc.store.Store``; an object store of obstore or with the methods
+        of obspec; a mapping of keys to bytes; or an object with the methods of
         `tessarr.store.protocol.StoreProtocol`.
     read_only
         Whether the adapter refuses every change.
@@ -81,14 +87,20 @@ def adapt_store(store: Any, *, read_only: bool = False) -> Store:
     """
     if isinstance(store, Store):
         return store
-    module = type(store).__module__.partition(".")[0]
-    if module in {"fsspec", "upath"}:
+    adapted: Store | None = None
+    if is_instance_of(store, "fsspec") or is_instance_of(store, "upath"):
         from tessarr.store.fsspec.store import adapt_fsspec
 
         adapted = adapt_fsspec(store, read_only=read_only)
-        if adapted is not None:
-            return adapted
-    return _AdaptedStore(store, read_only=read_only)
+    elif is_instance_of(store, "zarr.abc.store", "Store"):
+        from tessarr.store.zarr_python import adapt_zarr_python
+
+        adapted = adapt_zarr_python(store, read_only=read_only)
+    elif all(callable(getattr(store, name, None)) for name in _OBSPEC_METHODS):
+        from tessarr.store.obspec import adapt_obspec
+
+        adapted = adapt_obspec(store, read_only=read_only)
+    return _AdaptedStore(store, read_only=read_only) if adapted is None else adapted
 
 
 def split_store(store: Store, chunks: Store) -> Store:

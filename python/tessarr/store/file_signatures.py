@@ -69,18 +69,17 @@ def suggest_remedy(path: str) -> str:
         name = Path(path).name
         copied = f"tessarr.copy_to({name!r}, {Path(name).stem + '.zarr'!r})"
         return (
-            f", which is a file of {format_name}: {copied} makes a store of it, "
-            "as 'tessarr copy' does"
+            f", which is a file of {format_name}: {copied} or 'tessarr copy' converts it to a store"
         )
     if format_name == "Zip" and path.endswith(".npz"):
         return (
-            ", which is a file of NumPy with several arrays: tessarr.save('new.zarr', "
-            f"**numpy.load({Path(path).name!r})) makes a store of them"
+            ", which is a file of NumPy with several arrays: convert it to a store by "
+            f"tessarr.save('new.zarr', **numpy.load({Path(path).name!r}))"
         )
     if format_name == "Zip":
         return f", which is a Zip file: open it by its path, or as {'zip://' + path!r}"
     if path.lower().endswith((".sqlite", ".sqlite3", ".db")):
-        return ", which is a file, but no SQLite database"
+        return ", which is a file, but not an SQLite database"
     return ", which is a file: a store is a folder"
 
 

@@ -149,8 +149,8 @@ class StoreMapping(MutableMapping[str, bytes]):
 
 
 def _as_store(store: Any) -> Store:
-    found: Store = store  # every concrete class also inherits from `Store`
-    return found
+    typed_store: Store = store  # every concrete class also inherits from `Store`
+    return typed_store
 
 
 def _to_prefix(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr._engine import Store
@@ -40,11 +41,7 @@ class DescribedStore(Store, StoreMapping):
         return hash((type(self), first))
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return type(self)._restore, (self._arguments,)
-
-    @classmethod
-    def _restore(cls, arguments: dict[str, Any]) -> Self:
-        return cls(**arguments)
+        return partial(type(self), **self._arguments), ()
 
     def __repr__(self) -> str:
         defaults = type(self).__new__.__kwdefaults__ or {}

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from tessarr._engine import Store
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, ExistsError
 from tessarr.format.node_path import check_path, join, normalize_path
 from tessarr.format.registry import Registry
+from tessarr.format.validation import check_zarr_format
 from tessarr.options import current
 from tessarr.store.adapt import adapt_store, split_store
+from tessarr.store.class_names import is_instance_of
 from tessarr.store.local import LocalStore
 from tessarr.store.memory import MemoryStore
 
@@ -21,13 +23,17 @@ if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
 
 __all__ = [
+    "FILE_SUFFIXES",
+    "ICECHUNK_REMEDY",
     "Mode",
     "Opener",
     "StoreLike",
     "get_folder",
+    "is_icechunk",
     "is_url",
     "locate_node",
     "open_store",
+    "refuse_icechunk",
     "register_store",
 ]
 
@@ -47,7 +53,16 @@ _MODES: Final = frozenset(("r", "r+", "a", "w", "w-", "x"))
 _openers: Registry[Opener] = Registry("store", "tessarr.stores")
 
 _FILE_SCHEMES: Final = frozenset({"sqlite", "zip"})
-_FILE_SUFFIXES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
+FILE_SUFFIXES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
+"""Suffixes of paths that may name a file rather than a folder."""
+
+_ICECHUNK_FOLDERS: Final = ("refs", "transactions")
+"""Folders of Icechunk repositories beside ``snapshots``: of version 1, and of version 2."""
+ICECHUNK_REMEDY: Final = (
+    "it looks like an Icechunk repository: open it with icechunk.Repository.open, and pass the "
+    "store of a session"
+)
+"""The hint for a folder that `is_icechunk` recognizes."""
 
 # A chained URL may begin with a bare scheme ("simplecache::s3://…") and may end with a path
 # ("zip::data.zip"). Only known schemes may precede a path, because "a::b" is a folder.
@@ -79,6 +94,8 @@ def locate_node(
     ------
     ArgumentError
         If the mode, the format or the path is invalid.
+    ExistsError
+        If the mode creates a node and the folder is an Icechunk repository.
 
     Examples
     --------
@@ -87,9 +104,11 @@ def locate_node(
     """
     if mode not in _MODES:
         raise ArgumentError(f"mode {mode!r} is not one of 'r', 'r+', 'a', 'w' and 'w-'")
-    if zarr_format not in (None, 2, 3):
-        raise ArgumentError(f"zarr_format {zarr_format!r} is not 2 or 3")
+    if zarr_format is not None:
+        check_zarr_format(zarr_format)
     opened, path_in_store = open_store(store, mode, storage_options=storage_options)
+    if mode in ("w", "w-", "x"):
+        refuse_icechunk(opened)
     if chunk_store is not None:
         chunks, chunk_path = open_store(chunk_store, mode)
         if chunk_path:
@@ -100,6 +119,37 @@ def locate_node(
     if path:
         path_in_store = _join_path(opened, path_in_store, path.strip("/"))
     return opened, normalize_path(path_in_store, zarr_format) if path_in_store else ""
+
+
+def is_icechunk(has_folder: Callable[[str], bool]) -> bool:
+    """Return whether a folder is an Icechunk repository.
+
+    Parameters
+    ----------
+    has_folder
+        A function that returns whether the folder contains a folder with this name.
+
+    Examples
+    --------
+    >>> is_icechunk({"snapshots", "transactions"}.__contains__)
+    True
+    """
+    return has_folder("snapshots") and any(map(has_folder, _ICECHUNK_FOLDERS))
+
+
+def refuse_icechunk(store: Store) -> None:
+    """Raise an error if the store, where a node is to be created, is an Icechunk repository.
+
+    Raises
+    ------
+    ExistsError
+        If the folder of the store is a repository.
+    """
+    folder = get_folder(store)
+    if folder is None:
+        return
+    if is_icechunk(lambda name: os.path.isdir(f"{folder}/{name}")):  # noqa: PTH112 (pathlib is slow)
+        raise ExistsError(f"cannot create a node in {store!r}: {ICECHUNK_REMEDY}")
 
 
 def _join_path(store: Store, base: str, path: str) -> str:
@@ -143,17 +193,23 @@ def open_store(
         - A URL: ``file:///path`` (percent-encoded); ``memory://name`` or ``memory://name/path``
           (one store per name in the process); ``sqlite:///path/of/file``;
           ``zip:///path/of/file``, or ``zip://path/inside::file`` with a path inside.
+        - A URL of an object store: ``s3://bucket/path``, ``gs://bucket/path``,
+          ``az://container/path``, or ``https://host/path`` of a web server or of a cloud; or the
+          URL of a Zip file there, for reading.
         - Any other URL of fsspec, also a chained one such as ``reference::refs.json`` and
           ``simplecache::s3://bucket/x``, or the URL of a Zip file for reading.
         - A ``upath.UPath``, an ``fsspec.FSMap``, a store, or a mapping of keys to bytes.
-        - An array or a group, for its location.
+        - A ``zarr.abc.store.Store``, also of Icechunk or VirtualiZarr; an object store of obstore
+          or with the methods of obspec.
+        - An array or a group of Tessarr or zarr-python, or a ``StorePath``, for its location.
         - An object with the methods of `tessarr.store.protocol.StoreProtocol`.
         - None, for a new store in memory.
     mode : {"r", "r+", "a", "w", "w-"}, default "a"
         With ``"r"``, a store that this function creates refuses every change. The mode does not
         affect a `Store` argument.
     storage_options : mapping, optional
-        Arguments of fsspec's file system for the URL.
+        Options of the object store, see `tessarr.stores.S3Store`, or arguments of fsspec's file
+        system for the URL.
 
     Returns
     -------
@@ -193,7 +249,12 @@ def open_store(
     location: tuple[Store, str] | None = getattr(store, "_place", None)
     if location is not None:  # the location of an array or a group
         return location
-    return adapt_store(store, read_only=read_only), ""
+    path = ""
+    if is_instance_of(store, "zarr"):
+        from tessarr.store.zarr_python import get_zarr_python_location
+
+        store, path = get_zarr_python_location(store)
+    return adapt_store(store, read_only=read_only), path
 
 
 def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> tuple[Store, str]:
@@ -248,6 +309,13 @@ def _open_registered(
 ) -> tuple[Store, str]:
     opener = _openers.find(scheme)
     if opener is None:
+        from tessarr.store.object.urls import SCHEMES
+
+        if scheme in SCHEMES and "::" not in url:
+            from tessarr.store.object.open import open_object_url, open_object_zip
+
+            opened_zip = open_object_zip(url, options)
+            return opened_zip or (open_object_url(url, options, read_only=read_only), "")
         from tessarr.store.fsspec.store import open_url
 
         return open_url(url, options, read_only=read_only)
@@ -281,7 +349,7 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
     """
 
     def add(opener: Opener) -> Opener:
-        _openers.add(scheme, opener)
+        _openers[scheme] = opener
         return opener
 
     return add
@@ -297,7 +365,7 @@ def _open_path(path: str, mode: str) -> tuple[Store, str]:
         from tessarr.store.paths import expand_user
 
         path = str(expand_user(path))
-    if path.lower().endswith(_FILE_SUFFIXES) or os.path.isfile(path):  # noqa: PTH113 (slow)
+    if path.lower().endswith(FILE_SUFFIXES) or os.path.isfile(path):  # noqa: PTH113 (slow)
         from tessarr.store import single_file
 
         opened = single_file.open_path(path, mode=mode, durable=durable)

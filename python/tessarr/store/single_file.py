@@ -61,7 +61,7 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
         return None
     file, path = parsed or ("", "")
     if not file:
-        raise ArgumentError(f"cannot open {url!r}: it names no file of this machine")
+        raise ArgumentError(f"cannot open {url!r}: it is not the URL of a local file")
     if database:
         return _open_database(file, mode=mode, durable=durable), normalize_path(path)
     store, folder = _open_zip_file(file, mode=mode, durable=durable)

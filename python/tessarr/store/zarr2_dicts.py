@@ -62,7 +62,7 @@ class DictStore(_ObjectStore):
     dimension_separator: Literal[".", "/"] | None
 
     def __new__(
-        made_class: type[Self],  # pyright: ignore[reportSelfClsParameterName]
+        new_class: type[Self],  # pyright: ignore[reportSelfClsParameterName]
         root: _Dict | None = None,
         cls: Callable[[], _Dict] = dict,
         *,
@@ -71,7 +71,7 @@ class DictStore(_ObjectStore):
         arguments: dict[str, Any] = {"root": cls() if root is None else root, "cls": cls}
         if dimension_separator is not None:
             arguments["dimension_separator"] = dimension_separator
-        store = made_class._build(arguments, ForeignStore(_NestedDicts(arguments["root"], cls)))
+        store = new_class._build(arguments, ForeignStore(_NestedDicts(arguments["root"], cls)))
         store.dimension_separator = dimension_separator
         return store
 

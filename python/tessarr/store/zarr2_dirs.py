@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tessarr.errors import ArgumentError
@@ -57,10 +58,6 @@ class DirectoryStore(LocalStore):
         store = super().__new__(cls, path, read_only=read_only, durable=durable)
         store.dimension_separator = dimension_separator
         return store
-
-    @classmethod
-    def _restore(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
-        return cls(path, dimension_separator=separator)
 
 
 class NestedDirectoryStore(DirectoryStore):
@@ -154,7 +151,8 @@ class TempStore(DirectoryStore):
         self._remove()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DirectoryStore._restore, (self.path, self.dimension_separator)
+        separator = self.dimension_separator
+        return partial(DirectoryStore, self.path, dimension_separator=separator), ()
 
 
 class _Removal:

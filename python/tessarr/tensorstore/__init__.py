@@ -47,7 +47,7 @@ from tessarr.tensorstore.aliases import (
     RecheckCacheOption,
     T,
 )
-from tessarr.tensorstore.batch.batch import Batch
+from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.drivers.array.array_driver import array
 from tessarr.tensorstore.drivers.stack.combine import concat, overlay, stack

@@ -7,28 +7,29 @@ call the driver; only `Driver.read` and similar methods receive the composed vie
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.index_space import INFINITE, IndexTransform
-from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
+from tessarr.index_space import INFINITE, IndexDomain, IndexTransform
+from tessarr.tensorstore.future.future import Future, failed, finished
+from tessarr.tensorstore.schema.propagate import propagate_bounds
 from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.index_space import IndexDomain
-    from tessarr.tensorstore.batch.read_group import ReadGroup
-    from tessarr.tensorstore.batch.shared_reads import ExpectedRead, SharedReads
-    from tessarr.tensorstore.future.future import Future
+    from tessarr.tensorstore.batch import Batch, ExpectedRead, ReadGroup, SharedReads
     from tessarr.tensorstore.future.write_futures import WriteFutures
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.transaction.transaction import Transaction
     from tessarr.types import Shape
 
-__all__ = ["NO_SCOPE", "Driver", "OperationScope", "ResizeRequest"]
+__all__ = ["NO_SCOPE", "Driver", "OperationScope", "ResizeRequest", "StorageQuery"]
+
+T = TypeVar("T")
 
 
 class OperationScope(NamedTuple):
@@ -36,31 +37,61 @@ class OperationScope(NamedTuple):
 
     Parameters
     ----------
-    transaction : Transaction, optional
+    transaction
         Stages writes; reads return staged values.
-    batch : Batch, optional
+    batch
         Collects reads until the user submits it.
-    read_group : ReadGroup, optional
+    read_group
         Collects reads that start together.
-    rechecks_bounds : bool
+    rechecks_bounds
         Whether a read refreshes stale bounds first.
-    sharing : SharedReads, optional
+    sharing
         Shares metadata reads with operations that start together.
     """
 
-    transaction: Any = None
-    batch: Any = None
+    transaction: Transaction | None = None
+    batch: Batch | None = None
     read_group: ReadGroup | None = None
     rechecks_bounds: bool = True
     sharing: SharedReads | None = None
 
-    def for_read_group(self, read_group: ReadGroup, sharing: SharedReads) -> OperationScope:
-        """Return this scope in a read group, without the batch."""
-        return self._replace(batch=None, read_group=read_group, sharing=sharing)
+    def start(
+        self,
+        operation: Callable[[OperationScope], Future[T]],
+        expected: Sequence[ExpectedRead] = (),
+        *,
+        reads: bool = False,
+    ) -> Future[T]:
+        """Start an operation in this scope; with a batch, when the user submits the batch.
+
+        The operation then belongs to the batch's read group, and holds no reference to the batch.
+
+        Parameters
+        ----------
+        operation
+            Starts the operation.
+        expected, reads
+            As for `Batch._defer`.
+        """
+        if self.batch is None:
+            return operation(self)
+        scope = self._replace(batch=None)
+
+        def begin(read_group: ReadGroup, sharing: SharedReads) -> Future[T]:
+            return operation(scope._replace(read_group=read_group, sharing=sharing))
+
+        return self.batch._defer(begin, expected, reads=reads)
 
 
 NO_SCOPE = OperationScope()
 """The scope without a transaction and a batch."""
+
+
+class StorageQuery(NamedTuple):
+    """The requested storage statistics: whether no chunk is stored, and whether all are."""
+
+    not_stored: bool
+    fully_stored: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +214,7 @@ class Driver:
         """Return the stale documents to read before `refresh_bounds`."""
         return []
 
-    def with_staged_bounds(self, scope: OperationScope) -> Driver:
+    def with_staged_bounds(self, transaction: Transaction) -> Driver:
         """Return the driver with the bounds that a transaction has staged, for specs.
 
         This sends no request.
@@ -246,24 +277,20 @@ class Driver:
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Read the current bounds; return this driver or one with the new bounds."""
-        from tessarr.tensorstore.future.future import Future
-
-        return Future(self)
+        return finished(self)
 
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds; return this driver or one with the new bounds."""
         self._raise_unsupported("resize")
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
-    ) -> Future[tuple[bool | None, bool | None]]:
+        self, view: IndexTransform, query: StorageQuery, scope: OperationScope
+    ) -> Future[tuple[bool, bool]]:
         """Return whether no chunk of a view is stored, and whether all chunks are stored.
 
-        The result is None for a value that is not requested.
+        A value that the query does not request has no meaning.
         """
-        from tessarr.tensorstore.future.spawn import spawn
-
-        return spawn(lambda: self._raise_unsupported("tell what is stored"), here=True)
+        return failed(UnsupportedError(f"driver {self.name!r} has no storage statistics"))
 
     def storage_ids(self) -> frozenset[Any]:
         """Return identifiers of the memory or store locations of the elements."""
@@ -277,7 +304,7 @@ class Driver:
     @property
     def url(self) -> str:
         """The URL that opens the array again."""
-        self._raise_unsupported("be told as a URL")
+        self._raise_unsupported("be represented by a URL")
 
     @property
     def chunk_layout(self) -> Any:

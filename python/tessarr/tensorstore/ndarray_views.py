@@ -11,7 +11,7 @@ from tessarr import _engine
 from tessarr._engine import empty
 from tessarr.errors import ArgumentError, OutOfMemoryError, SelectionError
 from tessarr.index_space.indexable import strip_status_code
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.future.future import Future, spawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tessarr.index_space import IndexTransform, View
     from tessarr.tensorstore.driver import Driver, OperationScope
-    from tessarr.tensorstore.future.future import Future
 
 __all__ = [
     "allocation_error",
@@ -31,7 +30,6 @@ __all__ = [
     "empty",
     "find_memory",
     "out_of_bounds_error",
-    "overlaps_itself",
     "select_elements",
     "start_view",
     "take_elements",
@@ -110,11 +108,6 @@ def covers_chunk(view: View, domain: View) -> bool:
     mask = np.zeros(domain.shape, bool)
     assign_elements(mask, view, np.broadcast_to(np.True_, view.shape))
     return bool(mask.all())
-
-
-def overlaps_itself(values: npt.NDArray[Any]) -> bool:
-    """Return whether two elements of an array may share bytes."""
-    return _engine.overlaps_itself(values)
 
 
 def call_checked(work: Callable[..., T], *arguments: Any) -> T:

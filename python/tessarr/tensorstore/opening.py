@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.batch.batch import Batch
+from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import Future, failed
@@ -14,13 +14,10 @@ from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import as_bool, check_class, check_known
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
-from tessarr.tensorstore.spec.driver_spec import OpenRequest, SpecKeywords
+from tessarr.tensorstore.schema.propagate import propagate_bounds
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecKeywords
 from tessarr.tensorstore.spec.spec import Spec, spec_of
 from tessarr.tensorstore.transaction.transaction import Transaction, run_in_transaction
-
-if TYPE_CHECKING:
-    from tessarr.tensorstore.spec.driver_spec import OpenResult
 
 __all__ = ["open", "open_spec"]
 
@@ -139,13 +136,8 @@ def open_spec(
         Provides resources that are not bound yet.
     """
     try:
-        start_operation = spec._bound_driver(context).open
-        if opening.transaction is None:
-            future = start_operation(spec._view, opening)
-        else:
-            future = run_in_transaction(
-                opening.transaction, partial(start_operation, spec._view, opening)
-            )
+        start = partial(spec._bound(context)._driver.open, spec._view, opening)
+        future = run_in_transaction(opening.transaction, start)
     except Exception as error:  # noqa: BLE001 (the future reports it)
         return failed(error)
     # A pending open does not reference the batch: an unreferenced batch is submitted.

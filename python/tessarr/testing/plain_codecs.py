@@ -7,16 +7,10 @@ numcodecs. This module implements crc32c, sharding and array codecs by their spe
 
 from __future__ import annotations
 
-import base64
-import bz2
-import gzip
 import itertools
-import lzma
 import math
 import random
 import struct
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -295,87 +289,35 @@ def _decode_shard(data: bytes, config: dict[str, Any], layout: Layout) -> Array:
 
 
 def _compress(codec: Codec, data: bytes) -> bytes:
-    config = codec.get("configuration", {})
-    name = codec["name"]
-    if name == "gzip":
-        return gzip.compress(data, config.get("level", 5), mtime=0)
-    if name == "zlib":
-        return zlib.compress(data, config.get("level", 1))
-    if name == "crc32c":
+    if codec["name"] == "crc32c":
         return data + crc32c(data).to_bytes(4, "little")
-    if name in _PLAIN:
-        return _PLAIN[name][0](data)
-    if name == "blosc":
+    buffer: Any = data
+    if codec["name"] == "blosc":
         # numcodecs uses the item size of the buffer as the element size.
-        size = config.get("typesize") or 1
-        size = size if len(data) % size == 0 else 1
-        return bytes(_numcodecs(name, config).encode(np.frombuffer(data, f"V{size}")))
-    return bytes(_numcodecs(name, config).encode(data))
+        size = codec["configuration"].get("typesize") or 1
+        buffer = np.frombuffer(data, f"V{size if len(data) % size == 0 else 1}")
+    return bytes(_numcodecs(codec).encode(buffer))
 
 
 def _decompress(codec: Codec, data: bytes) -> bytes:
-    config = codec.get("configuration", {})
-    name = codec["name"]
-    if name == "gzip":
-        return gzip.decompress(data)
-    if name == "zlib":
-        return zlib.decompress(data)
-    if name in _PLAIN:
-        return _PLAIN[name][1](data)
-    if name == "crc32c":
-        if crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
-            raise ValueError("the crc32c of the data differs from the stored one")
-        return data[:-4]
-    return bytes(_numcodecs(name, config).decode(data))
+    if codec["name"] != "crc32c":
+        return bytes(_numcodecs(codec).decode(data))
+    if crc32c(data[:-4]).to_bytes(4, "little") != data[-4:]:
+        raise ValueError("the crc32c of the data differs from the stored one")
+    return data[:-4]
 
 
-def _strip_checksum(checksum: Callable[[bytes], int]) -> Callable[[bytes], bytes]:
-    """Return a function that checks and removes a leading checksum."""
-
-    def decode(data: bytes) -> bytes:
-        if checksum(data[4:]).to_bytes(4, "little") != data[:4]:
-            raise ValueError("the checksum of the data differs from the stored one")
-        return data[4:]
-
-    return decode
-
-
-# Codecs whose decoder needs no parameters.
-_LIBRARY_CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
-    "bz2": (bz2.compress, bz2.decompress),
-    "lzma": (lzma.compress, lzma.decompress),
-    "base64": (base64.b64encode, base64.b64decode),
-    "crc32": (
-        lambda data: zlib.crc32(data).to_bytes(4, "little") + data,
-        _strip_checksum(zlib.crc32),
-    ),
-    "adler32": (
-        lambda data: zlib.adler32(data).to_bytes(4, "little") + data,
-        _strip_checksum(zlib.adler32),
-    ),
-}
-_PLAIN = _LIBRARY_CODECS | {f"numcodecs.{name}": codec for name, codec in _LIBRARY_CODECS.items()}
-
-
-def _numcodecs(name: str, config: dict[str, Any]) -> Any:
+def _numcodecs(codec: Codec) -> Any:
+    """Return the codec of numcodecs, which has other names for some parameters."""
     import numcodecs  # pyright: ignore[reportMissingTypeStubs]
 
-    name = name.removeprefix("numcodecs.")
-    if name in ("shuffle", "fletcher32", "jenkins_lookup3", "zlib"):
-        return numcodecs.get_codec({"id": name, **config})
+    name = codec["name"].removeprefix("numcodecs.")
+    config = dict(codec.get("configuration", {}))
     if name == "blosc":
-        shuffle = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
-        return numcodecs.Blosc(
-            cname=config["cname"],
-            clevel=config["clevel"],
-            shuffle=shuffle.get(config["shuffle"], config["shuffle"]),
-            blocksize=config.get("blocksize", 0),
-        )
-    if name == "zstd":
-        return numcodecs.Zstd(config.get("level", 0), config.get("checksum", False))
-    if name == "lz4":
-        return numcodecs.LZ4(config.get("acceleration", 1))
-    raise ValueError(f"the reference has no codec {name!r}")
+        config.pop("typesize", None)
+        shuffles = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+        config["shuffle"] = shuffles.get(config["shuffle"], config["shuffle"])
+    return numcodecs.get_codec({"id": name, **config})
 
 
 def _crc_table() -> list[int]:

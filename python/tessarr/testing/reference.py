@@ -7,8 +7,8 @@ specification with the engine.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator, MutableMapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +16,7 @@ import numpy.typing as npt
 from tessarr.testing.plain_codecs import Layout, decode, encode
 from tessarr.testing.plain_metadata import PlainArray, parse_v2, parse_v3
 
-__all__ = ["KeyValues", "ReferenceArray"]
-
-
-class KeyValues(Protocol):
-    """The store interface of the reference; a dict works, too."""
-
-    def get(self, key: str, /) -> bytes | None:
-        """Return a value, or None."""
-        ...
-
-    def put(self, key: str, data: bytes, /) -> None:
-        """Store a value."""
-        ...
-
-    def delete(self, key: str, /) -> None:
-        """Delete a value, if it exists."""
-        ...
+__all__ = ["ReferenceArray"]
 
 
 class ReferenceArray:
@@ -40,12 +24,8 @@ class ReferenceArray:
 
     Parameters
     ----------
-    store : dict or KeyValues
-        The store of the array.
-    path : str, optional
-        The path of the array in the store.
-    store_fill : bool, optional
-        Whether to store chunks that hold only the fill value.
+    store : mutable mapping
+        The keys and values of the array, such as a dict or a store.
     scramble : int, optional
         A seed for random order and gaps of subchunks in shards.
 
@@ -60,22 +40,13 @@ class ReferenceArray:
     (array([7, 1, 7, 7, 7], dtype=uint16), ['.zarray', '0'])
     """
 
-    def __init__(
-        self,
-        store: KeyValues | dict[str, bytes],
-        path: str = "",
-        *,
-        store_fill: bool = False,
-        scramble: int | None = None,
-    ) -> None:
-        self._store: KeyValues = _Dict(store) if isinstance(store, dict) else store
-        self._prefix = f"{path}/" if path else ""
-        self._store_fill = store_fill
-        document = self._store.get(self._prefix + "zarr.json")
+    def __init__(self, store: MutableMapping[str, bytes], *, scramble: int | None = None) -> None:
+        self._store = store
+        document = store.get("zarr.json")
         if document is None:
-            document = self._store.get(self._prefix + ".zarray")
+            document = store.get(".zarray")
             if document is None:
-                raise KeyError(f"no array at {path!r}")
+                raise KeyError("the store has no array at its root")
             self.meta: PlainArray = parse_v2(bytes(document))
         else:
             self.meta = parse_v3(bytes(document))
@@ -123,7 +94,7 @@ class ReferenceArray:
     def chunks(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         """Yield the key of each chunk with its elements inside of the array."""
         for cell, _, inside in self._cells():
-            yield self._prefix + self.meta.key(cell), self._chunk(cell)[inside]
+            yield self.meta.key(cell), self._chunk(cell)[inside]
 
     def _cells(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
         """Yield each cell of the grid, its region of the array, and its part inside."""
@@ -136,7 +107,7 @@ class ReferenceArray:
             yield cell, window, tuple(slice(0, c) for c in counts)
 
     def _chunk(self, cell: tuple[int, ...]) -> npt.NDArray[Any]:
-        data = self._store.get(self._prefix + self.meta.key(cell))
+        data = self._store.get(self.meta.key(cell))
         layout = self._layout_of(cell)
         if data is None:
             return layout.filled()
@@ -147,24 +118,8 @@ class ReferenceArray:
         return self._layout.with_shape(tuple(lengths[n] for lengths, n in pairs))
 
     def _put(self, cell: tuple[int, ...], chunk: npt.NDArray[Any]) -> None:
-        key = self._prefix + self.meta.key(cell)
-        if self._layout.is_fill(chunk) and not self._store_fill:
-            self._store.delete(key)
+        key = self.meta.key(cell)
+        if self._layout.is_fill(chunk):
+            self._store.pop(key, None)
         else:
-            self._store.put(key, encode(chunk, self.meta.codecs, self._layout_of(cell)))
-
-
-class _Dict:
-    """A dict as a store."""
-
-    def __init__(self, values: dict[str, bytes]) -> None:
-        self._values = values
-
-    def get(self, key: str, /) -> bytes | None:
-        return self._values.get(key)
-
-    def put(self, key: str, data: bytes, /) -> None:
-        self._values[key] = data
-
-    def delete(self, key: str, /) -> None:
-        self._values.pop(key, None)
+            self._store[key] = encode(chunk, self.meta.codecs, self._layout_of(cell))

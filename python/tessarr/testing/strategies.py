@@ -59,17 +59,10 @@ class ArrayCase:
     shape: Shape
     dtype: np.dtype[Any]
 
-    def store(self, path: str = "") -> dict[str, bytes]:
-        """Return a new store that holds the empty array.
-
-        Parameters
-        ----------
-        path : str, optional
-            The path of the array in the store.
-        """
+    def store(self) -> dict[str, bytes]:
+        """Return a store with the metadata document only."""
         name = "zarr.json" if self.zarr_format == 3 else ".zarray"
-        document = json.dumps(self.document).encode()
-        return {f"{path}/{name}" if path else name: document}
+        return {name: json.dumps(self.document).encode()}
 
 
 @st.composite

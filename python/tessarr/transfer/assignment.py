@@ -142,15 +142,15 @@ def _copy_raw_chunks(array: StoredArray, target: Target, value: Any) -> bool:
         or not _is_whole(array, target)
         or array.write_empty_chunks
         or array._synchronizer is not None
-        or not has_same_chunks(other.metadata, array.metadata)
+        or not has_same_chunks(other._metadata, array._metadata)
     ):
         return False
     keys = other._store.list(prefix_of(other.path))
-    pairs = map_chunk_keys(keys, other.path, other.metadata, array.path, array.metadata)
+    pairs = map_chunk_keys(keys, other.path, other._metadata, array.path, array._metadata)
     copy_values(other._store, array._store, pairs, memory_bytes=current().copy_bytes)
     new = {key for _, key in pairs}
     for key, _ in find_chunk_keys(
-        array._store.list(prefix_of(array.path)), array.path, array.metadata
+        array._store.list(prefix_of(array.path)), array.path, array._metadata
     ):
         if key not in new:
             array._store.delete(key)
@@ -197,7 +197,7 @@ def _is_stored_at(array: StoredArray, other: Any) -> bool:
 def _is_identity(array: StoredArray, target: Target, value: Any) -> bool:
     """Return whether the assignment would copy every element to itself."""
     other = as_tessarr_array(value)
-    same = other is not None and other.metadata == array.metadata
+    same = other is not None and other._metadata == array._metadata
     return same and _is_whole(array, target)
 
 

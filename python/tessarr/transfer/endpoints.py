@@ -50,7 +50,7 @@ class StoredArray(Protocol):
     """The part of `tessarr.Array` that this package uses."""
 
     @property
-    def metadata(self) -> ArrayMeta: ...
+    def _metadata(self) -> ArrayMeta: ...
     @property
     def _store(self) -> Store: ...
     @property
@@ -205,7 +205,7 @@ def _chunks(array: Any) -> tuple[int | Sequence[int] | None, ...]:
     """Return the chunk length of each axis, or the lengths of all chunks, or None."""
     stored = as_tessarr_array(array)
     if stored is not None:
-        return _axis_chunks(stored.metadata.chunk_cuts, stored.shape)
+        return _axis_chunks(stored._metadata.chunk_cuts, stored.shape)
     rank = len(array.shape)
     chunks = getattr(array, "chunks", None)
     if not isinstance(chunks, tuple) or len(chunks) != rank:
@@ -271,9 +271,9 @@ class Target:
         )
         tessarr_array = as_tessarr_array(self.array)
         if tessarr_array is not None:
-            prepared: Any = tessarr_array.metadata.data_type.to_numpy_input(values)
+            prepared: Any = tessarr_array._metadata.data_type.to_numpy_input(values)
             selection = Selection(target_ranges, self.axes, prepared.shape, prepared.shape)
-            fill = tessarr_array.metadata.fill_element
+            fill = tessarr_array._metadata.fill_element
             tessarr_array._write_locked(
                 target_ranges,
                 self.axes,
@@ -305,7 +305,7 @@ def make_target(array: Any, selection: Selection | None = None) -> Target:
     chunks = (
         _chunks(array)
         if tessarr_array is None
-        else _axis_chunks(tessarr_array.metadata.chunk_grid.cuts, shape)
+        else _axis_chunks(tessarr_array._metadata.chunk_grid.cuts, shape)
     )
     return Target(array, ranges, axes, target_shape, np.dtype(array.dtype), chunks)
 

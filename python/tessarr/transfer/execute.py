@@ -5,8 +5,9 @@ from __future__ import annotations
 import queue
 import threading
 from contextvars import copy_context
+from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
     from tessarr.transfer.endpoints import Source, Target
     from tessarr.transfer.plan import Plan
 
-__all__ = ["execute_plan", "max_concurrency", "plan_copy", "run_tasks"]
+__all__ = ["TaskRunner", "execute_plan", "max_concurrency", "plan_copy", "run_tasks"]
+
+Worker: TypeAlias = "Callable[[], Callable[[int], object]]"
+"""A function that returns the function with which one thread runs tasks."""
+
+TaskRunner: TypeAlias = "Callable[[Iterable[int], Worker, int, Callable[[int], None] | None], None]"
+"""A function with the parameters of `run_tasks`."""
 
 _OBJECT_BYTES: Final = 64
 """The assumed size of a Python object, in bytes."""
@@ -32,7 +39,12 @@ def max_concurrency() -> int:
     return _engine.threads() + 1
 
 
-def plan_copy(source: Source, target: Target, memory_bytes: int | None = None) -> Plan:
+def plan_copy(
+    source: Source,
+    target: Target,
+    memory_bytes: int | None = None,
+    concurrency: int | None = None,
+) -> Plan:
     """Return the regions of a copy.
 
     Parameters
@@ -41,6 +53,8 @@ def plan_copy(source: Source, target: Target, memory_bytes: int | None = None) -
         Source and target of the same shape.
     memory_bytes
         The memory limit of all concurrent regions; by default that of the options.
+    concurrency
+        The number of concurrent regions; by default `max_concurrency`.
     """
     items = {source.dtype: 0, target.dtype: 0}
     item_bytes = sum(_OBJECT_BYTES if item.hasobject else item.itemsize for item in items)
@@ -50,7 +64,7 @@ def plan_copy(source: Source, target: Target, memory_bytes: int | None = None) -
         target.cuts(),
         item_bytes=max(item_bytes, 1),
         memory_bytes=current().copy_bytes if memory_bytes is None else memory_bytes,
-        workers=max_concurrency(),
+        workers=max_concurrency() if concurrency is None else concurrency,
     )
 
 
@@ -61,6 +75,7 @@ def execute_plan(
     *,
     numbers: Iterable[int] | None = None,
     done: Callable[[int], None] | None = None,
+    run: TaskRunner | None = None,
 ) -> None:
     """Copy the regions of a plan.
 
@@ -75,16 +90,31 @@ def execute_plan(
         The numbers of the regions to copy; by default all.
     done
         Called with the number of each stored region, in the calling thread.
+    run
+        The function that runs the tasks; by default `run_tasks`, in threads of this process.
 
     Notes
     -----
     The first error ends the copy: it completes the regions in progress, and then raises the error.
     The same applies to errors of `done`, and to Ctrl-C.
     """
-    size = prod(plan.longest) * source.dtype.itemsize
-    reused = source.is_stored and not source.dtype.hasobject
+    worker = _RegionCopier(source, target, plan)
+    numbers = range(plan.count) if numbers is None else numbers
+    (run or run_tasks)(numbers, worker, plan.concurrency, done)
 
-    def worker() -> Callable[[int], None]:
+
+@dataclass(frozen=True, slots=True)
+class _RegionCopier:
+    """Returns the function with which one thread copies regions."""
+
+    source: Source
+    target: Target
+    plan: Plan
+
+    def __call__(self) -> Callable[[int], None]:
+        source, target, plan = self.source, self.target, self.plan
+        size = prod(plan.longest) * source.dtype.itemsize
+        reused = source.is_stored and not source.dtype.hasobject
         buffer = np.empty(size, np.uint8) if reused else None
 
         def copy(number: int) -> None:
@@ -92,8 +122,6 @@ def execute_plan(
             target.write(region, source.read(region, buffer))
 
         return copy
-
-    run_tasks(range(plan.count) if numbers is None else numbers, worker, plan.concurrency, done)
 
 
 def run_tasks(

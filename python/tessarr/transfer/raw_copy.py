@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tessarr.flow.open import prefix_of
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tessarr.store import Store
+    from tessarr.transfer.execute import TaskRunner
 
 __all__ = ["copy_values", "find_chunk_keys", "has_same_chunks", "map_chunk_keys"]
 
@@ -70,6 +72,7 @@ def copy_values(
     memory_bytes: int,
     numbers: Iterable[int] | None = None,
     done: Callable[[int], None] | None = None,
+    run: TaskRunner | None = None,
 ) -> None:
     """Copy values from keys of one store to keys of another.
 
@@ -85,17 +88,30 @@ def copy_values(
         The numbers of the pairs to copy; by default all.
     done
         Called with the number of each stored pair, in the calling thread.
+    run
+        The function that runs the tasks; by default `run_tasks`, in threads of this process.
     """
-
-    def copy(number: int) -> None:
-        old, new = pairs[number]
-        value = source.get(old)
-        if value is not None:
-            target.put(new, value)
-
     # Chunks of one array have similar sizes: measure a sample.
     sampled_keys = [old for old, _ in pairs[:: max(len(pairs) // 16, 1)]]
     largest = max((source.size(key) or 0 for key in sampled_keys), default=0)
     concurrency = min(max_concurrency(), memory_bytes // max(largest, 1), len(pairs))
     work = range(len(pairs)) if numbers is None else numbers
-    run_tasks(work, lambda: copy, max(concurrency, 1), done)
+    (run or run_tasks)(work, _ValueCopier(source, target, pairs), max(concurrency, 1), done)
+
+
+@dataclass(frozen=True, slots=True)
+class _ValueCopier:
+    """Returns the function with which one thread copies values."""
+
+    source: Store
+    target: Store
+    pairs: Sequence[tuple[str, str]]
+
+    def __call__(self) -> Callable[[int], None]:
+        return self._copy
+
+    def _copy(self, number: int) -> None:
+        old, new = self.pairs[number]
+        value = self.source.get(old)
+        if value is not None:
+            self.target.put(new, value)

@@ -5,7 +5,7 @@
 //! few less as possible. The bisection has the steps of TensorStore 0.1.86, because the result
 //! depends on where it ends.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::index_space::Dim;
 
 /// The bisection is geometric while the ratio of its ends exceeds this.
@@ -157,7 +157,7 @@ impl Search<'_> {
             let is_wide = high > GEOMETRIC_RATIO * low;
             let middle = if is_wide { low.sqrt() * high.sqrt() } else { low + (high - low) / 2.0 };
             if !(low < middle && middle < high) {
-                break; // break; // no number lies between the two
+                break; // no number lies between the two
             }
             let total = self.count(middle);
             if total >= self.target {
@@ -197,7 +197,7 @@ impl ChunkConstraints {
             (-1, _) if !dim.is_finite() => {
                 let message =
                     format!("{what}: the length is the full extent of dimension {k}, but {dim} is infinite");
-                Err(Error::new(Kind::Argument, message))
+                Err(Error::argument(message))
             }
             (-1, hard) => Ok((length_of(dim), hard)),
             (length, hard) => Ok((length.unsigned_abs(), hard)),
@@ -246,7 +246,7 @@ pub fn choose(
             let (long, short) = (outer.0, inner.0);
             let message =
                 format!("write_chunk {long} of dimension {k} is not a multiple of read_chunk {short}");
-            return Err(Error::new(Kind::Argument, message));
+            return Err(Error::argument(message));
         }
         if inner.1 {
             outer.0 = Fit::Multiple.nearest(inner.0, outer.0);

@@ -118,6 +118,16 @@ impl Error {
         Self::new(Kind::Memory, format!("no memory for {what} of {bytes} bytes"))
     }
 
+    /// An argument of the caller is invalid.
+    pub fn argument(message: impl Into<String>) -> Self {
+        Self::new(Kind::Argument, message)
+    }
+
+    /// A selection is out of bounds or malformed.
+    pub fn selection(message: impl Into<String>) -> Self {
+        Self::new(Kind::Selection, message)
+    }
+
     /// Return an error for a bug in the engine.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, message)

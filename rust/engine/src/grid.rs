@@ -5,7 +5,7 @@
 //! each cell, so the memory for a grid never exceeds the size of its metadata.
 
 use crate::array::PerAxis;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// Consecutive cells of one length; the last run of a dimension has no end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl DimGrid {
     /// # Errors
     /// `Kind::Argument` if the list is empty, a length or number is 0, or the sum exceeds 64 bits.
     pub fn new(lengths: &[(u64, u64)]) -> Result<DimGrid> {
-        let grid_error = |what: &str| Error::new(Kind::Argument, format!("a dimension of a grid {what}"));
+        let grid_error = |what: &str| Error::argument(format!("a dimension of a grid {what}"));
         if let [(size, _)] = *lengths {
             return if size == 0 {
                 Err(grid_error("has cells of length 0"))
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn new_rejects_empty_and_overflowing_lists() {
         for lengths in [&[][..], &[(0, 1)], &[(1, 1), (0, 2)], &[(1, 0), (2, 1)], &[(2, u64::MAX), (1, 1)]] {
-            assert_eq!(DimGrid::new(lengths).unwrap_err().kind, Kind::Argument);
+            assert_eq!(DimGrid::new(lengths).unwrap_err().kind, crate::Kind::Argument);
         }
         assert!(matches!(DimGrid::new(&[(4, 9)]).unwrap(), DimGrid::Regular(4)));
     }

@@ -27,3 +27,11 @@ pub mod write;
 pub mod write_buffer;
 
 pub use error::{Error, Kind, Result};
+
+/// Return whether the processor has AVX2, for which the kernels are compiled a second time.
+pub(crate) fn has_avx2() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}

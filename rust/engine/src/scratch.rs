@@ -49,6 +49,14 @@ impl Scratch {
         }
     }
 
+    /// Run `work` with a buffer of any length and content.
+    pub fn with_buffer<R>(&mut self, work: impl FnOnce(&mut Vec<u8>, &mut Scratch) -> R) -> R {
+        let mut buffer = self.take();
+        let result = work(&mut buffer, self);
+        self.put_back(buffer);
+        result
+    }
+
     fn trim(&mut self) {
         let mut total = 0;
         self.spare.retain(|buffer| {
@@ -102,6 +110,15 @@ pub fn uninitialized(size: usize) -> Result<Vec<MaybeUninit<u8>>> {
     // SAFETY: the capacity is reserved, and the bytes need not be initialised.
     unsafe { bytes.set_len(size) };
     Ok(bytes)
+}
+
+/// Return `bytes` as a buffer to fill.
+///
+/// # Safety
+/// Only initialised bytes are written to it.
+pub unsafe fn as_uninit(bytes: &mut [u8]) -> &mut [MaybeUninit<u8>] {
+    // SAFETY: the layouts are equal; the caller keeps the bytes initialised.
+    unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) }
 }
 
 /// Reserve capacity for `more` items in `list`, with an error instead of an abort.

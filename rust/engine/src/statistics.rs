@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::array::{Body, PerAxis, Shard};
 use crate::error::{Error, Result};
-use crate::pipeline::operation::{origin_of, Executor, Operation, Portion};
+use crate::pipeline::operation::{origin_of, Chunks, Executor, Operation, Portion, Requests};
 use crate::pipeline::source::Source;
 use crate::scratch::Scratch;
-use crate::selection::{divide, Division, Piece, Selection};
+use crate::selection::{Division, Piece, Selection};
 use crate::shard_index;
 use crate::store::{KeyRange, ReadHint};
 
@@ -52,11 +52,10 @@ pub fn storage_statistics(
         has_stored: AtomicBool::new(false),
         has_missing: AtomicBool::new(false),
     };
-    let whole = selection.piece();
-    if !whole.is_empty() && !search.is_decided() {
-        let dim_grids = &operation.array.dim_grids;
-        let base: PerAxis<u64> = dim_grids.iter().map(|_| 0).collect();
-        search.search_chunks(&whole, &divide(&whole, &base, dim_grids)?)?;
+    if !search.is_decided() {
+        if let Some(chunks) = operation.chunks(selection, Requests::Reads)? {
+            search.search_chunks(&selection.piece(), &chunks)?;
+        }
     }
     Ok(Statistics {
         not_stored: !search.has_stored.into_inner(),
@@ -78,7 +77,8 @@ impl Search<'_> {
     }
 
     /// Look for the chunks among which `whole` is divided, until everything is decided.
-    fn search_chunks(&self, whole: &Piece<'_>, division: &Division<'_>) -> Result<()> {
+    fn search_chunks(&self, whole: &Piece<'_>, chunks: &Chunks<'_, '_>) -> Result<()> {
+        let division = &chunks.division;
         let listed = self.list_stored_tasks(whole, division)?;
         let count = listed.as_ref().map_or(division.tasks(), Vec::len);
         if count < division.tasks() {
@@ -97,14 +97,8 @@ impl Search<'_> {
                 // The remaining chunks may be too many to look up.
                 return Err(Error::internal("all statistics are already known"));
             }
-            let mut cell = PerAxis::new();
-            let piece = &division.task(listed.as_ref().map_or(number, |listed| listed[number]), &mut cell);
-            let mut key = std::mem::take(&mut scratch.key);
-            let result = self.operation.with_chunk(&cell, &mut key, |key, level, origin| {
-                self.search_chunk(key, &Portion { level, piece, origin }, scratch)
-            });
-            scratch.key = key;
-            result
+            let task = listed.as_ref().map_or(number, |listed| listed[number]);
+            chunks.with(task, scratch, |chunk, scratch| self.search_chunk(chunk.key, &chunk.portion, scratch))
         });
         if self.is_decided() {
             return Ok(());
@@ -174,19 +168,9 @@ impl Search<'_> {
         source: Source<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let level = portion.level;
-        if level.bytes_codecs.is_empty() {
-            return self.subchunks(shard, portion, source, scratch);
-        }
-        let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
-        let result = (|| {
-            let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-            level.bytes_codecs.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
-            self.subchunks(shard, portion, Source::computed(&decoded), scratch)
-        })();
-        scratch.put_back(encoded);
-        scratch.put_back(decoded);
-        result
+        portion.level.with_shard(shard, source, scratch, |source, scratch| {
+            self.subchunks(shard, portion, source, scratch)
+        })
     }
 
     /// Search the index of a shard.

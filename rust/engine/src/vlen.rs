@@ -12,7 +12,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use crate::scratch::reserve;
 
 /// The size of a handle.
@@ -182,10 +182,9 @@ pub unsafe fn encode(items: &[u8], out: &mut Vec<u8>) -> Result<()> {
 fn length_word(length: usize) -> Result<[u8; WORD]> {
     match u32::try_from(length) {
         Ok(length) => Ok(length.to_le_bytes()),
-        Err(_) => Err(Error::new(
-            error::Kind::Argument,
-            format!("an element has {length} bytes, more than the maximum of 2^32 - 1"),
-        )),
+        Err(_) => {
+            Err(Error::argument(format!("an element has {length} bytes, more than the maximum of 2^32 - 1")))
+        }
     }
 }
 
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(decoded(good, 2, true).unwrap(), [b"a", b"b"]);
         let refused = |layout: &[u8], count, why: &str| {
             let error = decoded(layout, count, true).unwrap_err();
-            assert_eq!(error.kind, error::Kind::Data);
+            assert_eq!(error.kind, crate::Kind::Data);
             assert!(error.message.contains(why), "{}", error.message);
         };
         refused(b"\x02\0\0", 2, "cannot hold the element count");

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{
-    Array, ArrayBytes, Body, Chain, ChainProvider, Grid, KeyEncoding, Missing, Plan,
-};
+use tessarr_engine::array::{Array, ArrayBytes, Chain, ChainProvider, Grid, KeyEncoding, Missing, Plan};
 use tessarr_engine::codec::chain::BytesCodecs;
 use tessarr_engine::codec::{Config, Foreign, ForeignCodec, Sink};
 use tessarr_engine::grid::DimGrid;
@@ -389,56 +387,9 @@ fn resized_array_preserves_fill_elements() {
         missing: Missing::Fill,
     })
     .unwrap();
-    let resized = array.with_shape_and_fill(&[12], None).unwrap();
+    let resized = array.with_shape(&[12]).unwrap();
     drop(array);
     let element = resized.fill_element.as_deref().unwrap();
     assert_eq!(resized.fill, Handle::of(element).to_item());
     assert_eq!(resized.level(&[4]).unwrap().stored_fill, resized.fill);
-    let other = resized.with_shape_and_fill(&[12], Some(b"other")).unwrap();
-    drop(resized);
-    let element = other.fill_element.as_deref().unwrap();
-    assert_eq!(element, b"other");
-    assert_eq!(other.fill, Handle::of(element).to_item());
-    assert_eq!(other.level(&[4]).unwrap().stored_fill, other.fill);
-}
-
-#[test]
-fn new_fill_value_has_byte_order_of_each_level() {
-    let bytes = |swap| Chain {
-        order: None,
-        array_bytes: ArrayBytes::Bytes { swap },
-        bytes_codecs: BytesCodecs::default(),
-    };
-    let sharding = ArrayBytes::Sharding {
-        subchunk_shape: vec![2],
-        chain: Box::new(bytes(2)),
-        index_chain: Box::new(bytes(0)),
-        index_at_start: false,
-    };
-    let array = Array::compile(Plan {
-        shape: vec![8],
-        grid: Grid::Regular {
-            chunk_shape: vec![4],
-            chain: Chain { order: None, array_bytes: sharding, bytes_codecs: BytesCodecs::default() },
-        },
-        item_bytes: 2,
-        is_bool: false,
-        is_vlen: false,
-        fill: vec![0, 0],
-        keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
-        store_fill: false,
-        missing: Missing::Fill,
-    })
-    .unwrap();
-    let other = array.with_shape_and_fill(&[6], Some(&[1, 2])).unwrap();
-    assert_eq!((other.shape.as_slice(), other.fill.as_slice()), ([6].as_slice(), [1, 2].as_slice()));
-    let shard = |array: &Array| {
-        let level = array.level(&[4]).unwrap();
-        let Body::Shard(shard) = &level.body else { return None };
-        Some((shard.id, shard.level.stored_fill.clone()))
-    };
-    let ((before, _), (after, stored)) = (shard(&array).unwrap(), shard(&other).unwrap());
-    assert_eq!(stored, [2, 1]);
-    assert_ne!(before, after);
-    assert!(array.with_shape_and_fill(&[6], Some(&[1])).is_err());
 }

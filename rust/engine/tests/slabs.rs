@@ -13,8 +13,8 @@ use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::read;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{
-    Listing, LocalStore, ReadHint, Settings, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader,
-    Version,
+    Depth, Listing, LocalStore, PrefixChange, ReadFlags, ReadHint, Settings, Store, StoreInfo, UpdateOptions,
+    UpdateOutcome, Updater, ValueReader, Version,
 };
 use tessarr_engine::{Kind, Result};
 
@@ -78,7 +78,7 @@ impl ValueReader for Slow {
         self.file.version()
     }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(20));
         self.file.read_at(offset, out)
@@ -107,20 +107,16 @@ impl Store for SlowStore {
         self.files.update(key, need, updater)
     }
 
-    fn is_local(&self) -> bool {
-        true
+    fn info(&self) -> StoreInfo {
+        StoreInfo { is_local: true, ..StoreInfo::default() }
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.files.list(prefix)
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        self.files.list_keys(prefix, depth)
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.files.list_dir(prefix)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.files.delete_prefix(prefix)
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        self.files.change_prefix(prefix, change)
     }
 }
 

@@ -4,11 +4,8 @@ use pyo3::prelude::*;
 use runtime::allocator::Allocator;
 
 mod array;
-mod cache_key;
 mod codec;
-mod handle;
 mod index_space;
-mod kvstore;
 mod metadata_text;
 mod runtime;
 mod store;
@@ -22,11 +19,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Allocator::configure();
     module.py().get_type::<numpy::PyUntypedArray>(); // loads NumPy's C interface before any lock
     array::register(module)?;
-    cache_key::register(module)?;
     codec::register(module)?;
-    handle::register(module)?;
     index_space::register(module)?;
-    kvstore::register(module)?;
     metadata_text::register(module)?;
     runtime::register(module)?;
     store::register(module)

@@ -54,7 +54,7 @@ class Cases:
         return self.draw.choice([0, 1, 2, 5, 10, 64, 100, 101, 400, 1000, 4097, 100000])
 
     def grid(self, rank: int, *, wild: bool = False) -> JSON:
-        found: JSON = {}
+        grid: JSON = {}
         if self.maybe():
             lengths: list[Any] = [self.length() for _ in range(rank)]
             for k in range(rank):
@@ -62,50 +62,50 @@ class Cases:
                     lengths[k] = self.draw.choice([0, None, -1])
             if wild and self.maybe(0.03):
                 lengths = [*lengths, 3]
-            found["shape" + self.soft()] = lengths
+            grid["shape" + self.soft()] = lengths
         if self.maybe(0.3):
             ratios = [self.draw.choice([0, None, 1, 1, 2, 0.5, 3.7, 10]) for _ in range(rank)]
-            found["aspect_ratio" + self.soft()] = ratios
+            grid["aspect_ratio" + self.soft()] = ratios
         if self.maybe(0.4):
             count = self.draw.choice([0, 1, 10, 100, 1000, 12345, 10**6, 2**20, 10**7])
-            found["elements" + self.soft()] = count
-        return found
+            grid["elements" + self.soft()] = count
+        return grid
 
     def soft(self) -> str:
         return self.draw.choice(["", "", "_soft_constraint"])
 
     def layout(self, rank: int, *, codec: float = 0.05, wild: bool = False) -> JSON:
-        found: JSON = {}
+        layout: JSON = {}
         for usage, chance in (("chunk", 0.3), ("write_chunk", 0.4), ("read_chunk", 0.4)):
             if self.maybe(chance):
-                found[usage] = self.grid(rank, wild=wild)
+                layout[usage] = self.grid(rank, wild=wild)
         if self.maybe(codec):
-            found["codec_chunk"] = self.grid(rank)
+            layout["codec_chunk"] = self.grid(rank)
         if self.maybe(0.25):
-            found["inner_order" + self.soft()] = self.draw.sample(range(rank), rank)
+            layout["inner_order" + self.soft()] = self.draw.sample(range(rank), rank)
         if self.maybe(0.1):
             origin = self.draw.choice([0, 0, 0, None, 5 if wild else 0])
-            found["grid_origin" + self.soft()] = [origin] * rank
+            layout["grid_origin" + self.soft()] = [origin] * rank
         if self.maybe(0.1):
-            found["rank"] = rank
-        return found
+            layout["rank"] = rank
+        return layout
 
     def domain(self, rank: int) -> JSON:
-        found: JSON = {}
+        domain: JSON = {}
         if self.maybe(0.8):
-            found["shape"] = [self.extent() for _ in range(rank)]
+            domain["shape"] = [self.extent() for _ in range(rank)]
         else:
             upper: list[Any] = [self.extent() for _ in range(rank)]
             for k in range(rank):
                 if self.maybe(0.2):
                     upper[k] = self.draw.choice([[upper[k]], "+inf", ["+inf"]])
-            found["exclusive_max"] = upper
+            domain["exclusive_max"] = upper
             if self.maybe():
                 lower = self.draw.choice([0, 0, 0, [0], ["-inf"], -3])
-                found["inclusive_min"] = [lower] * rank
+                domain["inclusive_min"] = [lower] * rank
         if self.maybe(0.3):
-            found["labels"] = [self.draw.choice(["", "xyzw"[k]]) for k in range(rank)]
-        return found
+            domain["labels"] = [self.draw.choice(["", "xyzw"[k]]) for k in range(rank)]
+        return domain
 
     def units(self, rank: int) -> list[Any]:
         units = [None, "", "4nm", "4 nm", [4, "nm"], 5, "m", [1, ""]]
@@ -127,33 +127,33 @@ class Cases:
         return self.draw.choice([0, 1, 3, 7])
 
     def schema(self, rank: int, *, driver: str = "zarr3", wild: bool = False) -> JSON:
-        found: JSON = {}
+        schema: JSON = {}
         if self.maybe(0.3):
-            found["rank"] = rank if not wild or self.maybe(0.9) else rank + 1
+            schema["rank"] = rank if not wild or self.maybe(0.9) else rank + 1
         if self.maybe(0.6):
-            found["dtype"] = self.dtype()
+            schema["dtype"] = self.dtype()
         if self.maybe(0.6):
-            found["domain"] = self.domain(rank)
+            schema["domain"] = self.domain(rank)
         if self.maybe(0.6):
-            found["chunk_layout"] = self.layout(rank, wild=wild)
+            schema["chunk_layout"] = self.layout(rank, wild=wild)
         if self.maybe(0.3):
-            found["codec"] = self.codec(rank, driver)
-        dtype = found.get("dtype")
+            schema["codec"] = self.codec(rank, driver)
+        dtype = schema.get("dtype")
         if self.maybe(0.3) and dtype != "complex64":
-            found["fill_value"] = self.fill(dtype)
+            schema["fill_value"] = self.fill(dtype)
         if self.maybe(0.2):
-            found["dimension_units"] = self.units(rank)
-        return found
+            schema["dimension_units"] = self.units(rank)
+        return schema
 
     def codec(self, rank: int, driver: str) -> JSON:
         if driver == "zarr3":
             return {"driver": "zarr3", "codecs": self.chain(rank)} if self.maybe(0.9) else {
                 "driver": "zarr3"
             }  # fmt: skip
-        found: JSON = {"driver": "zarr"}
+        codec: JSON = {"driver": "zarr"}
         if self.maybe(0.8):
-            found["compressor"] = self.compressor()
-        return found
+            codec["compressor"] = self.compressor()
+        return codec
 
     def compressor(self) -> JSON | None:
         return self.draw.choice(
@@ -171,17 +171,17 @@ class Cases:
         return self.draw.choice([name, {"name": name}])
 
     def chain(self, rank: int, depth: int = 0) -> list[Any]:
-        found = []
+        codecs = []
         if self.maybe(0.25):
             order: Any = self.draw.choice(["C", "F", self.draw.sample(range(rank), rank)])
-            found.append(self.named("transpose", {"order": order}))
+            codecs.append(self.named("transpose", {"order": order}))
         if depth < 2 and self.maybe(0.3):
-            found.append(self.sharding(rank, depth))
+            codecs.append(self.sharding(rank, depth))
         elif self.maybe(0.5):
-            found.append(self.named("bytes", self.options(endian=["little", "little", "big"])))
-        if self.maybe(0.1 if found and "sharding" in str(found[-1]) else 0.5):
-            found += [self.compression() for _ in range(self.draw.choice([1, 1, 2]))]
-        return found
+            codecs.append(self.named("bytes", self.options(endian=["little", "little", "big"])))
+        if self.maybe(0.1 if codecs and "sharding" in str(codecs[-1]) else 0.5):
+            codecs += [self.compression() for _ in range(self.draw.choice([1, 1, 2]))]
+        return codecs
 
     def sharding(self, rank: int, depth: int) -> Any:
         configuration: JSON = {}
@@ -202,11 +202,11 @@ class Cases:
                 return self.named("zstd", self.options(level=[1, 5, -3], checksum=[True, False]))
             case "blosc":
                 shuffles = ["noshuffle", "shuffle", "bitshuffle"]
-                given = self.options(
+                options = self.options(
                     cname=["lz4", "zstd"], clevel=[3, 5], shuffle=shuffles, typesize=[1, 4],
                     blocksize=[0, 1000],
                 )  # fmt: skip
-                return self.named("blosc", given)
+                return self.named("blosc", options)
             case _:
                 return self.named("crc32c", {})
 
@@ -215,56 +215,56 @@ class Cases:
         return draw(rank, whole=whole)
 
     def metadata3(self, rank: int, *, whole: bool = False) -> JSON:
-        found: JSON = {}
+        metadata: JSON = {}
         if self.maybe(0.8 if whole else 0.4):
-            found["shape"] = [self.extent() for _ in range(rank)]
+            metadata["shape"] = [self.extent() for _ in range(rank)]
         if self.maybe(0.7 if whole else 0.4):
-            found["data_type"] = self.dtype()
-            if self.maybe(0.3) and found["data_type"] != "complex64":
-                found["fill_value"] = self.fill(found["data_type"])
+            metadata["data_type"] = self.dtype()
+            if self.maybe(0.3) and metadata["data_type"] != "complex64":
+                metadata["fill_value"] = self.fill(metadata["data_type"])
         if self.maybe(0.3):
             lengths = [self.length() for _ in range(rank)]
-            found["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": lengths}}
+            metadata["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": lengths}}
         if self.maybe(0.2):
-            found["chunk_key_encoding"] = self.draw.choice(
+            metadata["chunk_key_encoding"] = self.draw.choice(
                 [{"name": "default"}, {"name": "v2"},
                  {"name": "default", "configuration": {"separator": "."}},
                  {"name": "v2", "configuration": {"separator": "/"}}]
             )  # fmt: skip
         if self.maybe(0.4):
-            found["codecs"] = self.chain(rank)
+            metadata["codecs"] = self.chain(rank)
         if self.maybe(0.2):
             names = [self.draw.choice([None, "", "xyzw"[k]]) for k in range(rank)]
-            found["dimension_names"] = names
+            metadata["dimension_names"] = names
         if self.maybe(0.2):
-            found["attributes"] = {"a": self.draw.choice([1, 2])}
+            metadata["attributes"] = {"a": self.draw.choice([1, 2])}
             if self.maybe():
                 units = ["nm", "4nm", None, "", "2.5e-7 m"]
-                found["attributes"]["dimension_units"] = [
+                metadata["attributes"]["dimension_units"] = [
                     self.draw.choice(units) for _ in range(rank)
                 ]
-        return found
+        return metadata
 
     def metadata2(self, rank: int, *, whole: bool = False) -> JSON:
-        found: JSON = {}
+        metadata: JSON = {}
         if self.maybe(0.8 if whole else 0.4):
-            found["shape"] = [self.extent() for _ in range(rank)]
+            metadata["shape"] = [self.extent() for _ in range(rank)]
         if self.maybe(0.4):
-            found["chunks"] = [self.length() for _ in range(rank)]
+            metadata["chunks"] = [self.length() for _ in range(rank)]
         if self.maybe(0.7 if whole else 0.4):
-            found["dtype"] = self.draw.choice(["<i4", ">u2", "|b1", "<f8", "|S4", "|V3", "<c8"])
+            metadata["dtype"] = self.draw.choice(["<i4", ">u2", "|b1", "<f8", "|S4", "|V3", "<c8"])
             if self.maybe(0.3):
-                fill: Any = False if found["dtype"] == "|b1" else 3
-                if found["dtype"] in {"|S4", "|V3", "<c8"}:
+                fill: Any = False if metadata["dtype"] == "|b1" else 3
+                if metadata["dtype"] in {"|S4", "|V3", "<c8"}:
                     fill = None
-                found["fill_value"] = self.draw.choice([fill, None])
+                metadata["fill_value"] = self.draw.choice([fill, None])
         if self.maybe(0.4):
-            found["compressor"] = self.compressor()
+            metadata["compressor"] = self.compressor()
         if self.maybe(0.2):
-            found["order"] = self.draw.choice(["C", "F"])
+            metadata["order"] = self.draw.choice(["C", "F"])
         if self.maybe(0.2):
-            found["dimension_separator"] = self.draw.choice([".", "/"])
-        return found
+            metadata["dimension_separator"] = self.draw.choice([".", "/"])
+        return metadata
 
 
 def outcome(make: Callable[[], Any]) -> Any:
@@ -281,9 +281,13 @@ def agree(mine: Any, other: Any) -> bool:
     return not isinstance(mine, Exception) and mine == other
 
 
-def both(make: Callable[..., Any], *given: Any) -> tuple[Any, Any, Any]:
+def both(make: Callable[..., Any], *argument: Any) -> tuple[Any, Any, Any]:
     """Return a case: the arguments and the outcomes in both libraries."""
-    return given, outcome(lambda: make(ours, *given)), outcome(lambda: make(theirs, *given))
+    return (
+        argument,
+        outcome(lambda: make(ours, *argument)),
+        outcome(lambda: make(theirs, *argument)),
+    )
 
 
 def compare(cases: list[tuple[Any, Any, Any]], allowed: int = 0) -> None:
@@ -311,19 +315,19 @@ def created(driver: str, metadata: JSON, schema: JSON) -> Any:
 
 def canonical(document: JSON) -> JSON:
     """Return a document without members that equal their defaults."""
-    found = copy.deepcopy(document)
-    if found["zarr_format"] == 2:
-        if found.get("dimension_separator") == ".":
-            del found["dimension_separator"]
-        return found
-    if not found.get("attributes"):
-        found.pop("attributes", None)
-    encoding = found["chunk_key_encoding"]
+    document_copy = copy.deepcopy(document)
+    if document_copy["zarr_format"] == 2:
+        if document_copy.get("dimension_separator") == ".":
+            del document_copy["dimension_separator"]
+        return document_copy
+    if not document_copy.get("attributes"):
+        document_copy.pop("attributes", None)
+    encoding = document_copy["chunk_key_encoding"]
     usual = {"default": "/", "v2": "."}[encoding["name"]]
     if encoding.get("configuration", {}).get("separator") == usual:
         del encoding["configuration"]
-    found["codecs"] = [_canonical_codec(codec) for codec in found["codecs"]]
-    return found
+    document_copy["codecs"] = [_canonical_codec(codec) for codec in document_copy["codecs"]]
+    return document_copy
 
 
 def _canonical_codec(codec: JSON) -> JSON:

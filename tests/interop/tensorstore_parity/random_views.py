@@ -27,22 +27,22 @@ def outcome(action: Any) -> Any:
 
 def plain_outcome(action: Any) -> Any:
     """Return a comparable form: lists, text, or the class of the error."""
-    found = outcome(action)
-    if isinstance(found, type):
-        return found
-    return found.tolist() if hasattr(found, "tolist") else repr(found)
+    result = outcome(action)
+    if isinstance(result, type):
+        return result
+    return result.tolist() if hasattr(result, "tolist") else repr(result)
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        if one.dtype != other.dtype or one.shape != other.shape:
+def same(first: Any, other: Any) -> bool:
+    if isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
+        if first.dtype != other.dtype or first.shape != other.shape:
             return False
-        if one.dtype.kind == "O":
-            return repr(one.tolist()) == repr(other.tolist())
-        plain = one.dtype.isbuiltin == 1
-        here, there = (a if plain else a.astype("f4") for a in (one, other))
-        return np.array_equal(here, there, equal_nan=here.dtype.kind in "fc")
-    return bool(one == other)
+        if first.dtype.kind == "O":
+            return repr(first.tolist()) == repr(other.tolist())
+        plain = first.dtype.isbuiltin == 1
+        plain_first, b = (a if plain else a.astype("f4") for a in (first, other))
+        return np.array_equal(plain_first, b, equal_nan=plain_first.dtype.kind in "fc")
+    return bool(first == other)
 
 
 class Keys:
@@ -74,8 +74,8 @@ class Keys:
     def _list(self, dim: Any, count: int) -> str:
         if dim.size == 0:
             return "[]"
-        found = [self.draw.randrange(dim.inclusive_min, dim.exclusive_max) for _ in range(count)]
-        return str(found)
+        result = [self.draw.randrange(dim.inclusive_min, dim.exclusive_max) for _ in range(count)]
+        return str(result)
 
     def _term(self, dim: Any, arrays: float = 0.1) -> str:
         if dim.size == 0 or self.draw.random() < 0.2:
@@ -104,10 +104,10 @@ def some_view(keys: Keys, store: Any) -> list[str]:
     for _ in range(keys.draw.randint(1, 3)):
         act = keys.act(apply_views(store, ts, acts).domain)
         try:
-            made = apply_views(store, ts, [*acts, act])
+            view = apply_views(store, ts, [*acts, act])
         except (IndexError, ValueError):
             continue
-        if made.size == 0 or made.rank > 5:  # TensorStore crashes at empty ones with index arrays
+        if view.size == 0 or view.rank > 5:  # TensorStore crashes at empty ones with index arrays
             break
         acts.append(act)
     return acts

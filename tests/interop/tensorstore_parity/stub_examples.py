@@ -46,24 +46,24 @@ class Difference:
 
 def stub(package: str) -> str | None:
     """Return the text of the stub of an installed package, or None."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    module_spec = importlib.util.find_spec(package)
+    if module_spec is None or module_spec.origin is None:
         return None
-    file = Path(found.origin).with_name("__init__.pyi")
+    file = Path(module_spec.origin).with_name("__init__.pyi")
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 def sessions(text: str) -> list[Session]:
     """Return the examples of each docstring of a stub, by qualified name."""
     parser = doctest.DocTestParser()
-    found: dict[str, Session] = {}
+    sessions_: dict[str, Session] = {}
     for name, doc in _docs(ast.parse(text).body, ""):
         examples = tuple(parser.get_examples(inspect.cleandoc(doc)))
         if examples:
-            number = sum(1 for other in found if other.partition("#")[0] == name)
+            number = sum(1 for other in sessions_ if other.partition("#")[0] == name)
             unique = f"{name}#{number}" if number else name
-            found[unique] = Session(unique, examples)
-    return list(found.values())
+            sessions_[unique] = Session(unique, examples)
+    return list(sessions_.values())
 
 
 def _docs(body: list[ast.stmt], inside: str) -> Iterator[tuple[str, str]]:
@@ -99,32 +99,32 @@ def run(
     count, differences
         The number of executed examples, and the examples with other output.
     """
-    found = []
+    faults = []
     count = 0
     missing: set[str] = set()
     with asyncio.Runner() as runner:
         for number, example in enumerate(session.examples):
-            made, needed = _names(example.source)
+            bound, needed = _names(example.source)
             if left_out.search(example.source) or needed & missing:
-                missing |= made
+                missing |= bound
                 continue
-            missing -= made
+            missing -= bound
             count += 1
-            got, error = _run(example.source, names, runner)
-            if not _fits(example, got, error):
-                wanted = example.want or "nothing\n"
-                text = f"{type(error).__name__}: {error}\n" if error else got
-                found.append(Difference(number, example.source, wanted, text))
-    return count, found
+            output, error = _run(example.source, names, runner)
+            if not _fits(example, output, error):
+                expected = example.want or "nothing\n"
+                text = f"{type(error).__name__}: {error}\n" if error else output
+                faults.append(Difference(number, example.source, expected, text))
+    return count, faults
 
 
 def _names(source: str) -> tuple[set[str], set[str]]:
     """Return the names that the example defines, and the names that it needs."""
-    made, needed = set(), set()
+    bound, needed = set(), set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Name):
-            (made if isinstance(node.ctx, ast.Store) else needed).add(node.id)
-    return made, needed
+            (bound if isinstance(node.ctx, ast.Store) else needed).add(node.id)
+    return bound, needed
 
 
 def _run(
@@ -143,9 +143,9 @@ def _run(
 
 
 async def _evaluate(code: CodeType, names: dict[str, Any]) -> None:
-    made = eval(code, names)
+    value = eval(code, names)
     if code.co_flags & inspect.CO_COROUTINE:
-        await made
+        await value
 
 
 @contextlib.contextmanager
@@ -159,27 +159,29 @@ def _displayed() -> Iterator[None]:
         sys.displayhook = before
 
 
-def _fits(example: doctest.Example, got: str, error: BaseException | None) -> bool:
+def _fits(example: doctest.Example, output: str, error: BaseException | None) -> bool:
     if example.want.startswith("Traceback"):  # Tessarr's messages differ; the class has to fit
         said = example.want.rpartition("    ...\n")[2] or example.want
-        wanted = set(re.findall(r"\w+", said))
-        return error is not None and bool(wanted & {kind.__name__ for kind in type(error).__mro__})
+        expected_words = set(re.findall(r"\w+", said))
+        return error is not None and bool(
+            expected_words & {kind.__name__ for kind in type(error).__mro__}
+        )
     if error is not None or not example.want:
         return error is None
     checker = doctest.OutputChecker()
-    return checker.check_output(example.want, got, FLAGS) or _same_value(example.want, got)
+    return checker.check_output(example.want, output, FLAGS) or _same_value(example.want, output)
 
 
-def _same_value(wanted: str, got: str) -> bool:
+def _same_value(expected: str, actual: str) -> bool:
     """Return whether both texts are one value, with any order of members."""
     try:
-        return _value(wanted) == _value(got)
+        return _value(expected) == _value(actual)
     except (SyntaxError, ValueError):
         return False
 
 
 def _value(text: str) -> tuple[str, Any]:
     """Parse a literal, or a literal in parentheses after a name, such as ``Spec({...})``."""
-    found = re.fullmatch(r"([\w.]*)\((.*)\)", text.strip(), re.DOTALL)
-    name, literal = found.groups() if found else ("", text.strip())
+    match = re.fullmatch(r"([\w.]*)\((.*)\)", text.strip(), re.DOTALL)
+    name, literal = match.groups() if match else ("", text.strip())
     return name, ast.literal_eval(literal)

@@ -72,9 +72,9 @@ def test_cast_of_floats_to_integers(numbers, name, rounding, outside):
         with pytest.raises(UnrepresentableError):
             cast(array, target, rounding, outside)
     else:
-        found = cast(array, target, rounding, outside)
-        assert found.dtype == target
-        assert found.astype(object).tolist() == expected
+        result = cast(array, target, rounding, outside)
+        assert result.dtype == target
+        assert result.astype(object).tolist() == expected
 
 
 @given(
@@ -126,7 +126,7 @@ def directed(value, target, rounding):
     st.sampled_from(("f2", "f4", "f8")),
     st.sampled_from(ROUNDINGS),
 )
-def test_cast_to_floats_gives_the_right_neighbour(array, name, rounding):
+def test_cast_to_floats_gives_right_neighbour(array, name, rounding):
     target = np.dtype(name)
     with np.errstate(all="ignore"):
         expected = [directed(value, target, rounding) for value in array.tolist()]
@@ -135,9 +135,9 @@ def test_cast_to_floats_gives_the_right_neighbour(array, name, rounding):
 
 def test_cast_out_of_range_of_floats():
     big = np.array([1e39, -1e39, 3.4028235e38, np.inf, np.nan])
-    found = cast(big, np.dtype("f4"), "towards-zero", "clamp")
+    result = cast(big, np.dtype("f4"), "towards-zero", "clamp")
     expected = np.array([np.inf, -np.inf, 3.4028235e38, np.inf, np.nan], "f4")
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)
     with pytest.raises(UnrepresentableError):
         cast(big, np.dtype("f4"))
     with pytest.raises(UnrepresentableError):  # infinity has no integer, clamped or not
@@ -152,25 +152,27 @@ NAN_MAP = {"encode": [["NaN", 0], ["+Infinity", 1]], "decode": [[0, "NaN"], [0, 
 
 def test_cast_value_maps_scalars_first():
     array = np.array([np.nan, np.inf, 3.0, 255.0])
-    made = CastValue("uint8", scalar_map=NAN_MAP)
-    np.testing.assert_array_equal(made.encode(array), [0, 1, 3, 255])
-    back = made.decode(made.encode(array), ArraySpec(array.shape, dtype.to_data_type(array.dtype)))
+    codec = CastValue("uint8", scalar_map=NAN_MAP)
+    np.testing.assert_array_equal(codec.encode(array), [0, 1, 3, 255])
+    back = codec.decode(
+        codec.encode(array), ArraySpec(array.shape, dtype.to_data_type(array.dtype))
+    )
     np.testing.assert_array_equal(back, [np.nan, 1, 3, 255])
-    document = made.to_json(3)
+    document = codec.to_json(3)
     assert document["configuration"]["scalar_map"] == NAN_MAP
-    assert read_v3(document, "", Problems()) == made
+    assert read_v3(document, "", Problems()) == codec
     with pytest.raises(ArgumentError, match="does not fit uint8"):
-        made.encode(np.array([256.0]))
+        codec.encode(np.array([256.0]))
     with pytest.raises(DataError, match="does not fit int8"):
         CastValue("int16").decode(np.array([300], "i2"), ArraySpec((1,), dtype.to_data_type("i1")))
 
 
-def test_the_example_of_numpy_compatibility():
+def test_example_of_numpy_compatibility():
     chain = {"data_type": "uint8", "rounding": "towards-zero", "out_of_range": "wrap"}
     chain["scalar_map"] = {"encode": [["NaN", 0], ["-Infinity", 0]]}
-    made = codec.to_codec({"name": "cast_value", "configuration": chain})
+    chain_codec = codec.to_codec({"name": "cast_value", "configuration": chain})
     array = np.array([1.9, 256.5, -1.0, np.nan, -np.inf])
-    np.testing.assert_array_equal(made.encode(array), [1, 0, 255, 0, 0])
+    np.testing.assert_array_equal(chain_codec.encode(array), [1, 0, 255, 0, 0])
 
 
 SMALL_FLOATS = (
@@ -184,7 +186,7 @@ SMALL_FLOATS = (
     st.sampled_from(SMALL_FLOATS),
     st.sampled_from(ROUNDINGS),
 )
-def test_cast_to_floats_of_few_bits(array, name, rounding):
+def test_cast_to_small_floats_rounds(array, name, rounding):
     pytest.importorskip("ml_dtypes")
     target = dtype.to_data_type(name).numpy
     patterns = np.arange(2 ** (8 * target.itemsize), dtype=f"u{target.itemsize}")
@@ -192,9 +194,9 @@ def test_cast_to_floats_of_few_bits(array, name, rounding):
         every = patterns.view(target).astype("f8")
     finite = sorted(set(every[np.isfinite(every)].tolist()))
     array = array[(array >= finite[0]) & (array <= finite[-1])]
-    found = cast(array, target, rounding)
-    assert found.dtype == target
-    for value, result in zip(array.tolist(), found.astype("f8").tolist(), strict=True):
+    actual = cast(array, target, rounding)
+    assert actual.dtype == target
+    for value, result in zip(array.tolist(), actual.astype("f8").tolist(), strict=True):
         below = max(number for number in finite if number <= value)
         above = min(number for number in finite if number >= value)
         assert result in (below, above)
@@ -211,7 +213,7 @@ def test_cast_to_floats_of_few_bits(array, name, rounding):
             assert abs(result) == max(abs(below), abs(above))
 
 
-def test_casts_of_types_of_few_bits():
+def test_small_types_are_cast():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     int4, e4m3, e5m2 = (
         np.dtype(getattr(ml_dtypes, n)) for n in ("int4", "float8_e4m3fn", "float8_e5m2")

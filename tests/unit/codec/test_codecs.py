@@ -12,7 +12,6 @@ import pytest
 
 from tessarr import codec, dtype
 from tessarr.codec import Chain
-from tessarr.codec.default import default_codecs
 from tessarr.codecs import (
     LZ4,
     ArraySpec,
@@ -26,6 +25,7 @@ from tessarr.codecs import (
     Zstd,
 )
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
+from tessarr.metadata.new_codecs import default_codecs
 
 COMPRESSORS = [
     Blosc(),
@@ -43,7 +43,7 @@ DATA = np.arange(1000, dtype="<i4")
 
 
 @pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
-def test_the_protocol_of_numcodecs(compressor):
+def test_protocol_of_numcodecs(compressor):
     config = compressor.get_config()
     assert type(compressor).from_config(config).get_config() == config
     encoded = compressor.encode(DATA)
@@ -70,12 +70,12 @@ def test_decode_into_strided_array_fills_its_elements(rank: int) -> None:
     assert target.tolist() == values.tolist()
 
 
-def test_standard_libraries_read_the_bytes():
+def test_standard_libraries_read_bytes():
     assert gzip.decompress(GZip(3).encode(DATA)) == DATA.tobytes()
     assert zlib.decompress(Zlib(3).encode(DATA)) == DATA.tobytes()
 
 
-def test_numcodecs_reads_the_bytes():
+def test_numcodecs_reads_bytes():
     numcodecs = pytest.importorskip("numcodecs")
     for compressor in COMPRESSORS:
         if isinstance(compressor, Crc32c):
@@ -129,7 +129,7 @@ def test_invalid_codec_raises(value):
         codec.to_codec(value)
 
 
-def test_an_unknown_codec_is_named():
+def test_unknown_codec_is_named():
     with pytest.raises(UnsupportedError) as caught:
         codec.to_codec("nope")
     assert caught.value.extension == "nope"
@@ -281,7 +281,7 @@ def test_codec_result_is_checked_before_store(broken):
     assert caught.value.codec == "test.add_one"
 
 
-def test_configuration_of_a_dataclass_is_its_fields():
+def test_configuration_of_dataclass_is_its_fields():
     assert Xor(3).get_config() == {"id": "test.xor", "mask": 3}
     assert Xor(3).to_json(3) == {"name": "test.xor", "configuration": {"mask": 3}}
     assert Xor.from_config({"id": "test.xor", "mask": 3}) == Xor(3)
@@ -299,7 +299,7 @@ def test_registered_codec_reads_by_name():
             pass
 
 
-def test_fixed_sizes_are_known():
+def test_encoded_size_of_fixed_size_codec_is_known():
     spec = ArraySpec((3,), dtype.to_data_type("uint64"))
     assert Chain.of(["crc32c", "crc32c"]).encoded_bytes(spec) == 32
     assert Chain.of(["zstd"]).encoded_bytes(spec) is None
@@ -307,7 +307,7 @@ def test_fixed_sizes_are_known():
 
 
 @pytest.mark.parametrize("location", ["start", "end"])
-def test_shards_after_a_python_codec_run_in_python(location):
+def test_shards_after_python_codec_run_in_python(location):
     """NumPy divides the shard; absent subchunks hold the encoded fill value."""
     sharding = ShardingIndexed((2, 2), ["zstd"], index_location=location)
     array = np.arange(24, dtype="<i4").reshape(4, 6)

@@ -107,7 +107,7 @@ def test_empty_array_is_encoded(ours):
 
 
 @pytest.mark.parametrize("ours", BYTES_BYTES, ids=str)
-def test_damage_is_a_data_error(ours):
+def test_damage_is_data_error(ours):
     data = bytes(range(256)) * 8
     encoded = bytes(ours.encode(data))
     cut = encoded[:-3]

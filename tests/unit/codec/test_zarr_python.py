@@ -31,7 +31,7 @@ def test_same_arguments_build_equal_metadata(name: str, settings: dict[str, Any]
     import zarr
 
     kinds = {"BytesCodec": "serializer", "TransposeCodec": "filters"}
-    stated = []
+    documents = []
     for module, library in ((codecs, tessarr), (zarr.codecs, zarr)):
         codec = getattr(module, name)(**settings)
         dtype = "u2" if settings.get("typesize") == 2 else "f4"
@@ -41,9 +41,9 @@ def test_same_arguments_build_equal_metadata(name: str, settings: dict[str, Any]
         array = array.create_array(store=store, shape=(4, 4), chunks=(2, 2), dtype=dtype, **keyword)
         array[:] = 1
         document = tessarr.open_array({key: bytes(_of(value)) for key, value in store.items()})
-        stated.append([codec.to_json(3) for codec in document.codecs if _is(codec, name)])
-    assert stated[0] == stated[1]
-    assert stated[0]
+        documents.append([codec.to_json(3) for codec in document.codecs if _is(codec, name)])
+    assert documents[0] == documents[1]
+    assert documents[0]
 
 
 def _of(value: Any) -> Any:
@@ -54,7 +54,7 @@ def _is(codec: Any, name: str) -> bool:
     return type(codec).__name__.lower() == name.removesuffix("Codec").lower()
 
 
-def test_an_array_by_zarr_pythons_names() -> None:
+def test_array_by_zarr_pythons_names() -> None:
     """The codecs are those of its documentation's example of sharding."""
     array = tessarr.create_array(
         None,
@@ -80,7 +80,7 @@ def test_an_array_by_zarr_pythons_names() -> None:
     assert array.compressors == (codecs.Blosc("lz4", 5, 2),)
 
 
-def test_without_a_shuffle_the_data_type_chooses() -> None:
+def test_without_shuffle_data_type_chooses() -> None:
     """Elements of one byte use bit shuffle, all others byte shuffle."""
     for dtype, shuffle in (("u1", 2), ("f8", 1)):
         array = tessarr.zeros(4, dtype=dtype, compressors=codecs.BloscCodec())

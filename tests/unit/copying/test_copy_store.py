@@ -23,7 +23,7 @@ def test_all_keys_are_copied_to_another_kind_of_store(tmp_path):
     assert items(dest) == ITEMS
 
 
-def test_a_path_is_copied_to_another_path():
+def test_path_is_copied_to_another_path():
     dest, lines = {}, []
     counts = tessarr.copy_store(ITEMS, dest, "a", "d/e", log=lines.append)
     assert counts == (2, 0, 3)
@@ -35,7 +35,7 @@ def test_a_path_is_copied_to_another_path():
     ]
 
 
-def test_expressions_leave_keys_out_and_take_them_in_again():
+def test_exclude_and_include_expressions_select_keys():
     def copied(**rules):
         tessarr.copy_store(ITEMS, dest := {}, **rules)
         return sorted(dest)
@@ -45,7 +45,7 @@ def test_expressions_leave_keys_out_and_take_them_in_again():
     assert copied(excludes="^A", flags=re.IGNORECASE) == ["c"]
 
 
-def test_keys_that_are_there_are_an_error_replaced_or_skipped():
+def test_existing_keys_raise_or_are_replaced_or_skipped():
     def dest():
         return {"ab": b"old"}
 
@@ -60,7 +60,7 @@ def test_keys_that_are_there_are_an_error_replaced_or_skipped():
         tessarr.copy_store(ITEMS, store, if_exists="ask")
 
 
-def test_a_dry_run_changes_nothing():
+def test_dry_run_changes_nothing():
     dest, lines = {}, []
     assert tessarr.copy_store(ITEMS, dest, dry_run=True, log=lines.append) == (4, 0, 0)
     assert dest == {}

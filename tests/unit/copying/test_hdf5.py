@@ -41,7 +41,7 @@ def copied(path, zarr_format=3, **settings):
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_copy_of_hdf5_file_is_a_hierarchy(path, zarr_format):
+def test_copy_of_hdf5_file_is_hierarchy(path, zarr_format):
     with h5py.File(path, "w") as file:
         file.attrs["title"] = "t"
         grid = file.create_dataset("g/v", data=VALUES, chunks=(7, 9), compression="gzip")
@@ -99,7 +99,7 @@ def netcdf_by_hand(path):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_copy_of_netcdf_file_has_attributes_as_xarray_writes_them(path, zarr_format):
+def test_netcdf_copy_has_attributes_of_xarray(path, zarr_format):
     netcdf_by_hand(path)
     _, new = copied(path, zarr_format)
     assert sorted(new) == ["floats", "packed", "scalar", "time"]
@@ -124,7 +124,7 @@ def test_copy_of_netcdf_file_has_attributes_as_xarray_writes_them(path, zarr_for
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_copy_of_old_netcdf_file_that_does_not_say_so_is_recognised(path, zarr_format):
+def test_netcdf_copy_recognises_files_without_properties(path, zarr_format):
     """Before 2016, only dimension scales distinguish netCDF-4 from HDF5."""
     netcdf_by_hand(path)
     with h5py.File(path, "a") as file:
@@ -144,7 +144,7 @@ def test_copy_of_old_netcdf_file_that_does_not_say_so_is_recognised(path, zarr_f
         assert ("_ARRAY_DIMENSIONS" in group[name].attrs) == (zarr_format == 2)
 
 
-def test_copy_of_netcdf_file_with_another_type_encodes_the_fill_value_for_that(path):
+def test_netcdf_copy_to_other_type_encodes_fill_value(path):
     netcdf_by_hand(path)
     tessarr.copy_to(path, path.with_suffix(".zarr"), path="packed", dtype="f8", zarr_format=3)
     new = tessarr.open_array(path.with_suffix(".zarr"), "r")
@@ -153,7 +153,7 @@ def test_copy_of_netcdf_file_with_another_type_encodes_the_fill_value_for_that(p
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_copy_of_netcdf_attribute_that_is_nan_keeps_it_with_a_warning(path, zarr_format):
+def test_netcdf_copy_keeps_nan_attribute_with_warning(path, zarr_format):
     netcdf_by_hand(path)
     with h5py.File(path, "a") as file:
         file["floats"].attrs["missing_value"] = np.array([np.nan], "f4")
@@ -173,7 +173,7 @@ FILLS = {
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("kind", FILLS)
-def test_copy_of_netcdf_fill_value_of_each_type_is_encoded_as_xarray_does(path, kind, zarr_format):
+def test_netcdf_copy_encodes_fill_value_like_xarray(path, kind, zarr_format):
     """Xarray encodes numbers in format 3, and uses the fill value of format 2."""
     value, encoded, fill_value = FILLS[kind]
     netcdf_by_hand(path)
@@ -187,7 +187,7 @@ def test_copy_of_netcdf_fill_value_of_each_type_is_encoded_as_xarray_does(path, 
 
 
 @pytest.mark.parametrize("wrong", ["none", np.array([1, 2])])
-def test_copy_of_netcdf_fill_value_that_is_no_element_is_reported(path, wrong):
+def test_netcdf_copy_reports_unrepresentable_fill_value(path, wrong):
     netcdf_by_hand(path)
     with h5py.File(path, "a") as file:
         file["scalar"].attrs["_FillValue"] = wrong
@@ -199,7 +199,7 @@ def test_copy_of_netcdf_fill_value_that_is_no_element_is_reported(path, wrong):
     assert new["scalar"][()] == 4
 
 
-def test_copy_of_plain_hdf5_attribute_of_one_element_stays_a_list(path):
+def test_hdf5_copy_keeps_one_element_attribute_as_list(path):
     with h5py.File(path, "w") as file:
         file["v"] = VALUES
         file["v"].attrs["one"] = np.array([5])
@@ -214,7 +214,7 @@ def test_copy_of_plain_hdf5_attribute_of_one_element_stays_a_list(path):
     [b"\xb0C", np.bytes_(b"\xb0C"), np.array([b"m", b"\xb0C"])],
     ids=["variable length", "fixed length", "list"],
 )
-def test_copy_of_attribute_that_is_not_utf_8_skips_and_reports_it(path, value, zarr_format):
+def test_hdf5_copy_skips_attribute_without_utf_8(path, value, zarr_format):
     """The encoding of such text is unknown; the copy continues with the rest."""
     with h5py.File(path, "w") as file:
         file["x"] = [1, 2]
@@ -227,7 +227,7 @@ def test_copy_of_attribute_that_is_not_utf_8_skips_and_reports_it(path, value, z
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_copy_of_enumeration_keeps_member_names_as_flags(path, zarr_format):
+def test_hdf5_copy_stores_enumeration_names_as_flags(path, zarr_format):
     with h5py.File(path, "w") as file:
         kind = h5py.enum_dtype({"GREEN": 2, "DARK RED": 1}, "u1")
         file.create_dataset("e", data=np.array([1, 2], "u1"), dtype=kind)
@@ -262,7 +262,7 @@ def with_odd_members(path):
 SKIPPED = {"g/ref", "region", "field", "text_field", "long", "null", "zarr.json", "time"}
 
 
-def test_copy_of_members_that_zarr_cannot_hold_skips_and_reports_them(path):
+def test_hdf5_copy_skips_and_reports_unsupported_members(path):
     with_odd_members(path)
     done, new = copied(path)
     assert {node.path for node in done.skipped if node.attribute is None} == SKIPPED
@@ -278,7 +278,7 @@ def test_copy_of_members_that_zarr_cannot_hold_skips_and_reports_them(path):
     assert new["good"].attrs.asdict() == {"unit": "m"}
 
 
-def test_copy_of_members_that_zarr_cannot_hold_warns_at_the_line_of_the_caller(path, tmp_path):
+def test_hdf5_copy_warns_at_line_of_caller(path, tmp_path):
     with_odd_members(path)
     with pytest.warns(TessarrWarning, match="not copied: .*/g/ref: its elements are ref") as caught:
         tessarr.copy_to(path, tmp_path / "new")
@@ -291,7 +291,7 @@ def test_copy_of_members_that_zarr_cannot_hold_warns_at_the_line_of_the_caller(p
     np.testing.assert_array_equal(group["good"][...], VALUES)
 
 
-def test_copy_command_of_members_that_zarr_cannot_hold_lists_them_and_fails(path, capsys):
+def test_hdf5_copy_command_lists_unsupported_members(path, capsys):
     with_odd_members(path)
     target = path.with_suffix(".zarr")
     assert main(["copy", str(path), str(target)]) == 1
@@ -321,7 +321,7 @@ def test_copy_dry_run_lists_skipped_nodes(path, capsys):
 
 
 @pytest.mark.parametrize("length", [10, 600])
-def test_copy_of_cut_off_file_is_data_error_that_names_it(path, length, capsys):
+def test_hdf5_copy_of_truncated_file_raises_data_error(path, length, capsys):
     """The error of h5py names no file; the command has exit code 1."""
     with h5py.File(path, "w") as file:
         file["x"] = np.arange(100)
@@ -332,7 +332,7 @@ def test_copy_of_cut_off_file_is_data_error_that_names_it(path, length, capsys):
     assert "as HDF5" in capsys.readouterr().err
 
 
-def test_copy_of_file_that_system_refuses_is_store_error(path, monkeypatch):
+def test_hdf5_copy_of_locked_file_raises_store_error(path, monkeypatch):
     """A writer that holds HDF5's lock causes a system error."""
 
     def refuse(*_):
@@ -345,14 +345,14 @@ def test_copy_of_file_that_system_refuses_is_store_error(path, monkeypatch):
     assert caught.value.errno == errno.EAGAIN
 
 
-def test_copy_of_a_part_of_a_dataset_takes_that_part(path):
+def test_hdf5_copy_of_selection_copies_selection(path):
     netcdf_by_hand(path)
     target = path.with_suffix(".zarr")
     tessarr.copy_to(path, target, path="packed", select=(slice(1, None), slice(0, 2)))
     assert tessarr.open_array(target, "r")[...].tolist() == [[4, 5]]
 
 
-def test_copy_of_hdf5_file_that_is_interrupted_is_resumed(path):
+def test_hdf5_copy_resumes_after_interrupt(path):
     with h5py.File(path, "w") as file:
         for name in "abc":
             file.create_dataset(name, data=VALUES, chunks=(10, 100))
@@ -370,7 +370,7 @@ def test_copy_of_hdf5_file_that_is_interrupted_is_resumed(path):
         np.testing.assert_array_equal(tessarr.open_group(target, "r")[name][...], VALUES)
 
 
-def test_copy_of_one_dataset_of_references_is_an_error(path):
+def test_hdf5_copy_of_reference_dataset_raises(path):
     with_odd_members(path)
     with pytest.raises(UnsupportedError, match="cannot copy '/g/ref': its elements are ref"):
         tessarr.copy_to(path, path.with_suffix(".zarr"), path="g/ref")
@@ -378,7 +378,7 @@ def test_copy_of_one_dataset_of_references_is_an_error(path):
 
 
 @pytest.mark.parametrize("block", [512, 4096])
-def test_copy_of_hdf5_after_a_user_block_is_a_hierarchy(path, block):
+def test_copy_of_hdf5_after_user_block_is_hierarchy(path, block):
     """MATLAB writes its own header of 512 bytes before the hierarchy."""
     with h5py.File(path, "w", userblock_size=block) as file:
         file["v"] = VALUES
@@ -388,7 +388,7 @@ def test_copy_of_hdf5_after_a_user_block_is_a_hierarchy(path, block):
     np.testing.assert_array_equal(new["v"][...], VALUES)
 
 
-def test_copy_of_hdf5_in_the_home_folder_expands_the_tilde(path, monkeypatch):
+def test_copy_of_hdf5_in_home_folder_expands_tilde(path, monkeypatch):
     with h5py.File(path, "w") as file:
         file["v"] = VALUES
     monkeypatch.setenv("HOME", str(path.parent))
@@ -396,7 +396,7 @@ def test_copy_of_hdf5_in_the_home_folder_expands_the_tilde(path, monkeypatch):
     assert sorted(tessarr.open_group(path.with_suffix(".zarr"), "r")) == ["v"]
 
 
-def test_copy_of_opaque_elements_keeps_their_bytes(path):
+def test_hdf5_copy_keeps_opaque_bytes(path):
     with h5py.File(path, "w") as file:
         file["opaque"] = np.array([b"ab", b"cd"], "V2")
     done, new = copied(path)
@@ -404,7 +404,7 @@ def test_copy_of_opaque_elements_keeps_their_bytes(path):
     assert new["opaque"][...].tobytes() == b"abcd"
 
 
-def test_copy_of_links_copies_their_targets_and_reports_them(path):
+def test_hdf5_copy_follows_and_reports_links(path):
     with h5py.File(path.with_name("other.h5"), "w") as file:
         file["v"] = VALUES
     with h5py.File(path, "w") as file:
@@ -433,7 +433,7 @@ def test_copy_command_reports_links_and_succeeds(path, capsys):
     )
 
 
-def test_copy_of_links_that_lead_upwards_or_nowhere_ends(path):
+def test_hdf5_copy_ends_at_cyclic_and_dangling_links(path):
     with h5py.File(path, "w") as file:
         file["a/b/v"] = VALUES
         file["a/b/root"] = h5py.SoftLink("/")
@@ -452,7 +452,7 @@ def test_copy_of_links_that_lead_upwards_or_nowhere_ends(path):
     assert sorted(new) == ["a", "c"]
 
 
-def test_copy_of_links_that_multiply_is_bounded(path, monkeypatch):
+def test_hdf5_copy_of_exponential_links_is_bounded(path, monkeypatch):
     """Each of 30 groups has two links to the next group: the links lead to 2**30 nodes."""
     monkeypatch.setattr("tessarr.copying.hdf5._MAX_LINKED", 20)
     with h5py.File(path, "w") as file:
@@ -465,21 +465,21 @@ def test_copy_of_links_that_multiply_is_bounded(path, monkeypatch):
     assert "links lead to more than 20 nodes" in {node.reason for node in done.skipped}
 
 
-def test_copy_of_a_name_that_the_file_lacks_is_an_error(path, tmp_path):
+def test_hdf5_copy_of_missing_name_raises(path, tmp_path):
     with h5py.File(path, "w") as file:
         file["a"] = VALUES
     with pytest.raises(NotFoundError, match="no array or group at path 'b' of <HDF5 file"):
         tessarr.copy_to(path, tmp_path / "new", path="b")
 
 
-def test_copy_of_damaged_chunk_leaves_that_array_out_and_copies_the_rest(path):
+def test_hdf5_copy_skips_array_with_damaged_chunk(path):
     with h5py.File(path, "w") as file:
         file["a"] = VALUES
         bad = file.create_dataset("g/bad", data=VALUES, chunks=(10, 100), fletcher32=True)
-        place = bad.id.get_chunk_info(3).byte_offset
+        offset = bad.id.get_chunk_info(3).byte_offset
         file["z"] = VALUES
     damaged = bytearray(path.read_bytes())
-    damaged[place + 5] ^= 0xFF
+    damaged[offset + 5] ^= 0xFF
     path.write_bytes(damaged)
     done, new = copied(path)
     assert [node.path for node in done.nodes] == ["", "a", "g", "z"]
@@ -499,7 +499,7 @@ def test_copy_of_damaged_chunk_leaves_that_array_out_and_copies_the_rest(path):
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_copy_of_text_that_is_no_utf_8_leaves_that_array_out(path, zarr_format):
+def test_hdf5_copy_skips_array_without_utf_8(path, zarr_format):
     with h5py.File(path, "w") as file:
         file.create_dataset("latin", (2,), h5py.string_dtype())[0] = "caf\xe9".encode("latin-1")
         file["z"] = VALUES
@@ -509,7 +509,7 @@ def test_copy_of_text_that_is_no_utf_8_leaves_that_array_out(path, zarr_format):
     assert list(new) == ["z"]
 
 
-def test_copy_of_filter_that_is_not_installed_leaves_that_array_out(path, monkeypatch):
+def test_hdf5_copy_skips_array_with_missing_filter(path, monkeypatch):
     with h5py.File(path, "w") as file:
         file["a"] = VALUES
         file.create_dataset("b", data=VALUES, chunks=(10, 100), compression="lzf")
@@ -549,13 +549,13 @@ def test_copy_with_include_and_exclude_filters_members(tmp_path, kind, choice, e
     assert sorted(name for name, _ in result.members(max_depth=None)) == expected
 
 
-def test_copy_with_exclude_does_not_report_excluded_nodes(path):
+def test_hdf5_copy_does_not_report_excluded_nodes(path):
     with_odd_members(path)
     done, _ = copied(path, exclude=[name.rpartition("/")[2] for name in SKIPPED])
     assert {node.path for node in done.skipped} == {"good"}
 
 
-def test_copy_command_with_exclude_succeeds_where_a_member_cannot_be_copied(path, capsys):
+def test_hdf5_copy_command_with_exclude_succeeds(path, capsys):
     with h5py.File(path, "w") as file:
         file["good"] = VALUES
         file.create_dataset("g/ref", data=file["good"].ref, dtype=h5py.ref_dtype)
@@ -569,7 +569,7 @@ def test_copy_command_with_exclude_succeeds_where_a_member_cannot_be_copied(path
         assert capsys.readouterr().out == "copied 1 array of 23.4K\n"
 
 
-def test_copy_with_exclude_copies_zarr_beside_a_broken_array(tmp_path):
+def test_copy_with_exclude_copies_zarr_beside_broken_array(tmp_path):
     group = tessarr.open_group(tmp_path / "old", "w")
     group["good"] = VALUES
     group["broken"] = VALUES
@@ -579,12 +579,12 @@ def test_copy_with_exclude_copies_zarr_beside_a_broken_array(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["", "/", [""], [5], 5])
-def test_copy_with_pattern_that_is_no_text_is_an_error(path, wrong):
+def test_copy_with_non_text_pattern_raises(path, wrong):
     with pytest.raises(ArgumentError, match="a pattern of paths is a text such as"):
         tessarr.copy_to(path, path.with_suffix(".zarr"), exclude=wrong)
 
 
-def test_copy_with_include_that_matches_nothing_is_an_error(path):
+def test_copy_with_unmatched_include_raises(path):
     with h5py.File(path, "w") as file:
         file["a"] = VALUES
     with pytest.raises(ArgumentError, match="include='b': no array or group of the source"):
@@ -596,7 +596,7 @@ def test_copy_with_include_that_matches_nothing_is_an_error(path):
 
 
 @pytest.mark.parametrize("version", [1, 2, 5])
-def test_copy_of_netcdf_3_without_reader_package_names_the_package(tmp_path, monkeypatch, version):
+def test_copy_of_netcdf_3_without_reader_package_names_package(tmp_path, monkeypatch, version):
     for name in ("netCDF4", "scipy", "scipy.io"):
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "old.nc").write_bytes(b"CDF" + bytes([version]) + bytes(28))

@@ -72,7 +72,7 @@ def test_copy_without_codec_settings_keeps_codecs():
     np.testing.assert_array_equal(dest["b"][...], VALUES)
 
 
-def test_the_log_is_that_of_zarr_python(tmp_path):
+def test_copy_log_matches_zarr_python(tmp_path):
     """The log has the documented words, and goes to a function, a file object or a file."""
     source = tessarr.group()
     source.create_array("foo/bar/baz", data=np.arange(100))
@@ -130,7 +130,7 @@ def test_shallow_copies_leave_out_groups_and_without_attrs_attributes():
     assert not dest["foo/baz"].attrs
 
 
-def test_a_root_needs_a_name_and_no_group_goes_into_itself():
+def test_root_needs_name_and_no_group_goes_into_itself():
     source = source_group()
     with pytest.raises(TypeError, match="name"):
         tessarr.copy(source, tessarr.group())

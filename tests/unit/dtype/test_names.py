@@ -79,7 +79,7 @@ def test_other_types_are_named_as_unsupported(value, zarr_format):
 
 
 @pytest.mark.parametrize("value", ["|O", [["a", "|O"]]])
-def test_objects_without_a_codec_are_refused(value):
+def test_objects_without_codec_are_refused(value):
     data_type, problems = read(value, 2)
     assert data_type is None
     assert problems[0].kind == "missing_member"

@@ -16,9 +16,9 @@ MAYBE = {"name": "zarrs.optional", "configuration": {"name": "int16", "configura
 NESTED = {"name": "zarrs.optional", "configuration": MAYBE}
 
 
-def created(store=None, stated=MAYBE, **options):
+def created(store=None, data_type=MAYBE, **options):
     options.setdefault("chunks", (2, 3))
-    return tessarr.create_array(store, shape=(4, 5), dtype=stated, **options)
+    return tessarr.create_array(store, shape=(4, 5), dtype=data_type, **options)
 
 
 def test_document_matches_zarrs():
@@ -49,14 +49,14 @@ def test_optional_chunk_stores_mask_and_present_values():
     assert list(store) == ["zarr.json"]
 
 
-@pytest.mark.parametrize("stated", [MAYBE, NESTED], ids=["once", "nested"])
+@pytest.mark.parametrize("data_type", [MAYBE, NESTED], ids=["once", "nested"])
 @pytest.mark.parametrize(
     "options",
     [{}, {"shards": (4, 6)}, {"fill_value": 7}, {"compressors": ["zstd"], "order": "F"}],
     ids=["default", "shards", "fill", "F"],
 )
-def test_values_are_stored_and_read(stated, options):
-    a = created(None, stated, **options)
+def test_values_are_stored_and_read(data_type, options):
+    a = created(None, data_type, **options)
     fill = options.get("fill_value")
     assert a["valid"].all() == (fill is not None)
     a[1] = np.ma.array(np.arange(5), mask=[1, 0, 0, 0, 1])
@@ -66,17 +66,17 @@ def test_values_are_stored_and_read(stated, options):
     valid[1] = [False, True, True, True, False]
     valid[2, ::2] = [True, False, True]
     valid[3, 3] = True
-    found = a[...]
-    assert (found["valid"] == valid).all()
-    innermost = found["value"] if stated is MAYBE else found["value"]["value"]
+    values_read = a[...]
+    assert (values_read["valid"] == valid).all()
+    innermost = values_read["value"] if data_type is MAYBE else values_read["value"]["value"]
     assert innermost[1].tolist() == [0, 1, 2, 3, 0]
     assert innermost[3, 3] == 0
-    assert tessarr.create_array(None, data=found).dtype == a.dtype
-    a[0] = found[1]
+    assert tessarr.create_array(None, data=values_read).dtype == a.dtype
+    a[0] = values_read[1]
     assert (a["valid"][0] == valid[1]).all()
 
 
-def test_own_codecs_for_the_mask_and_the_values():
+def test_own_codecs_for_mask_and_values():
     serializer = codecs.ZarrsOptional(["packbits", "gzip"], [codecs.Bytes("big"), "zstd"])
     a = created(None, serializer=serializer, compressors=None)
     a[...] = np.ma.array(np.arange(20).reshape(4, 5), mask=np.arange(20).reshape(4, 5) % 3 == 0)
@@ -92,13 +92,13 @@ def test_appending_and_creating_take_masks():
     assert a["value"].tolist() == [1, 0, 3] * 2
 
 
-def fill(value, stated=MAYBE):
+def fill(value, data_type=MAYBE):
     problems = Problems()
-    data_type = dtype.to_data_type(stated)
-    found = data_type.fill_from_json(value, 3, "/f", problems)
-    if found is not None:
-        assert data_type.fill_to_json(found, 3) == value
-    return found if found is not None else problems.found[0].loc
+    parsed = dtype.to_data_type(data_type)
+    result = parsed.fill_from_json(value, 3, "/f", problems)
+    if result is not None:
+        assert parsed.fill_to_json(result, 3) == value
+    return result if result is not None else problems.found[0].loc
 
 
 def test_fill_values():

@@ -12,17 +12,18 @@ class PlainStore:
 
     read_only = False
     is_exclusive = True
+    concurrency = 0
 
     def __init__(self) -> None:
         self.items: dict[str, bytes] = {}
         self.log: list[tuple[str, str]] = []
         self.fail_on: tuple[str, str] | None = None
 
-    def _note(self, what: str, key: str) -> None:
-        self.log.append((what, key))
-        if self.fail_on == (what, key):
+    def _note(self, operation: str, key: str) -> None:
+        self.log.append((operation, key))
+        if self.fail_on == (operation, key):
             self.fail_on = None
-            raise OSError(f"no luck with {what} {key}")
+            raise OSError(f"no luck with {operation} {key}")
 
     def get(self, key: str, limit: int | None = None) -> bytes | None:
         del limit

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tessarr.errors import ArgumentError, ExistsError
+from tessarr.errors import ExistsError
 from tessarr.flow.create import create_node
+from tessarr.flow.open import find_node
 from tessarr.flow.run import run_flow
 from tessarr.metadata.build import build_array_meta
 from tessarr.metadata.node import GroupMeta
@@ -20,11 +21,13 @@ def store(empty_store: Any) -> Any:
 
 def changes(store: Any) -> list[tuple[str, str]]:
     return [
-        (what, key) for what, key in store.log if what not in ("get", "size", "list", "list_dir")
+        (operation, key)
+        for operation, key in store.log
+        if operation not in ("get", "size", "list", "list_dir")
     ]
 
 
-def test_ancestors_first_and_the_node_last(store: Any) -> None:
+def test_ancestors_first_and_node_last(store: Any) -> None:
     run_flow(create_node("a/b/c", build_array_meta(shape=(1,))), store)
     keys = ("zarr.json", "a/zarr.json", "a/b/zarr.json", "a/b/c/zarr.json")
     assert changes(store) == [("replace", key) for key in keys]
@@ -36,7 +39,7 @@ def test_format_2_writes_attributes_and_ancestors(store: Any) -> None:
     assert store.items[".zattrs"] == b"{}"
 
 
-def test_known_group_is_not_looked_for(store: Any) -> None:
+def test_known_group_needs_no_request(store: Any) -> None:
     run_flow(create_node("a", GroupMeta(3)), store)
     store.log.clear()
     run_flow(create_node("a/b", build_array_meta(shape=(1,)), within="a"), store)
@@ -47,7 +50,7 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
 
 @pytest.mark.parametrize("old", [2, 3])
 @pytest.mark.parametrize("new", [2, 3])
-def test_create_where_a_node_of_any_format_exists_raises(store: Any, old: Any, new: Any) -> None:
+def test_create_where_node_of_any_format_exists_raises(store: Any, old: Any, new: Any) -> None:
     run_flow(create_node("", build_array_meta(shape=(1,), zarr_format=old)), store)
     before = dict(store.items)
     with pytest.raises(ExistsError) as caught:
@@ -56,7 +59,7 @@ def test_create_where_a_node_of_any_format_exists_raises(store: Any, old: Any, n
     assert store.items == before
 
 
-def test_two_creators_and_one_wins(store: Any) -> None:
+def test_concurrent_creation_has_one_winner(store: Any) -> None:
     flow = create_node("a", build_array_meta(shape=(1,)))
     requests = []
     with pytest.raises(ExistsError):
@@ -79,14 +82,14 @@ def test_create_with_overwrite_deletes_nodes_below(store: Any) -> None:
     assert sorted(store.items) == ["a/zarr.json", "zarr.json"]
 
 
-def test_overwriting_leaves_neighbours_with_the_same_beginning(store: Any) -> None:
+def test_overwriting_leaves_neighbours_with_same_beginning(store: Any) -> None:
     run_flow(create_node("a", build_array_meta(shape=(1,))), store)
     run_flow(create_node("ab", build_array_meta(shape=(1,))), store)
     run_flow(create_node("a", GroupMeta(3), overwrite=True), store)
     assert "ab/zarr.json" in store.items
 
 
-def test_overwriting_where_there_is_no_node_deletes_nothing(store: Any) -> None:
+def test_overwrite_without_node_deletes_nothing(store: Any) -> None:
     store.items["thesis.tex"] = b"three years of work"
     run_flow(create_node("", GroupMeta(3), overwrite=True), store)
     assert store.items["thesis.tex"] == b"three years of work"
@@ -102,15 +105,23 @@ def test_array_above_is_refused(store: Any) -> None:
 
 
 @pytest.mark.parametrize(("above", "below"), [(2, 3), (3, 2)])
-def test_formats_are_not_mixed(store: Any, above: Any, below: Any) -> None:
+def test_groups_above_may_have_another_format(store: Any, above: Any, below: Any) -> None:
     run_flow(create_node("", GroupMeta(above)), store)
+    run_flow(create_node("a/b", GroupMeta(below)), store)
+    formats = [run_flow(find_node(path), store).zarr_format for path in ("", "a", "a/b")]
+    assert formats == [above, below, below]
+
+
+@pytest.mark.parametrize(("above", "below"), [(2, 3), (3, 2)])
+def test_array_above_of_another_format_is_an_error(store: Any, above: Any, below: Any) -> None:
+    run_flow(create_node("a", build_array_meta(shape=(1,), zarr_format=above)), store)
     before = dict(store.items)
-    with pytest.raises(ArgumentError, match=f"zarr_format={above}"):
+    with pytest.raises(ExistsError, match="is an array"):
         run_flow(create_node("a/b", GroupMeta(below)), store)
     assert store.items == before
 
 
-def test_failure_leaves_no_half_of_a_node(store: Any) -> None:
+def test_failure_leaves_no_half_of_node(store: Any) -> None:
     store.fail_on = ("put", "a/.zattrs")
     with pytest.raises(OSError, match="no luck"):
         run_flow(create_node("a", build_array_meta(shape=(1,), zarr_format=2)), store)

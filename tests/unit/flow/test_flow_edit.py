@@ -60,10 +60,10 @@ def test_edit_attributes_keeps_concurrent_changes(store: Any, zarr_format: Any) 
 
 def test_unchanged_attributes_are_not_written(store: Any, zarr_format: Any) -> None:
     run_flow(edit.edit_attributes("a", zarr_format, "array", lambda old: old), store)
-    assert {what for what, _ in store.log} <= {"get", "look"}
+    assert {operation for operation, _ in store.log} <= {"get", "look"}
 
 
-def test_value_that_is_not_json_changes_nothing(store: Any, zarr_format: Any) -> None:
+def test_non_json_value_changes_nothing(store: Any, zarr_format: Any) -> None:
     before = dict(store.items)
     flow = edit.edit_attributes("a", zarr_format, "array", lambda old: {**old, "x": object()})
     with pytest.raises(ArgumentError, match="attributes/x"):
@@ -71,9 +71,7 @@ def test_value_that_is_not_json_changes_nothing(store: Any, zarr_format: Any) ->
     assert store.items == before
 
 
-def test_nan_of_an_older_writer_does_not_block_other_edits(
-    zarr_format: Any, empty_store: Any
-) -> None:
+def test_stored_nan_does_not_block_other_edits(zarr_format: Any, empty_store: Any) -> None:
     store = empty_store
     run_flow(
         create_node(
@@ -89,7 +87,7 @@ def test_nan_of_an_older_writer_does_not_block_other_edits(
     assert result["x"] == 1
 
 
-def test_node_that_is_gone(store: Any, zarr_format: Any) -> None:
+def test_edit_of_deleted_node_raises(store: Any, zarr_format: Any) -> None:
     store.items.clear()
     with pytest.raises(NotFoundError):
         run_flow(edit.edit_attributes("a", zarr_format, "array", lambda _: {"x": 1}), store)
@@ -97,12 +95,16 @@ def test_node_that_is_gone(store: Any, zarr_format: Any) -> None:
 
 
 def test_shape(store: Any, zarr_format: Any) -> None:
-    run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
+    run_flow(
+        edit.edit_shape("a", zarr_format, lambda document: replace(document, shape=(5,))), store
+    )
     assert run_flow(edit.read_stored_array("a", zarr_format), store).shape == (5,)
 
 
 def test_new_shape_is_known_without_parsing(store: Any, zarr_format: Any) -> None:
-    run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
+    run_flow(
+        edit.edit_shape("a", zarr_format, lambda document: replace(document, shape=(5,))), store
+    )
     known = run_flow(edit.read_stored_array("a", zarr_format), store)
     assert run_flow(edit.read_stored_array("a", zarr_format), store) is known
     flow_open._parsed_nodes.clear()
@@ -112,7 +114,7 @@ def test_new_shape_is_known_without_parsing(store: Any, zarr_format: Any) -> Non
 
 
 @pytest.mark.parametrize("lengths", [(), (2,), (2, 3)])
-def test_document_of_a_new_shape_is_the_one_of_json(
+def test_reshaped_document_equals_json_encoding(
     lengths: Any, zarr_format: Any, empty_store: Any
 ) -> None:
     store = empty_store
@@ -124,8 +126,8 @@ def test_document_of_a_new_shape_is_the_one_of_json(
     for more in (1, 20, 3):  # the first comes from JSON, the others from the written documents
         shape = tuple(length * more for length in lengths)
 
-        def longer(found: Any, shape: Any = shape) -> Any:
-            return replace(found, shape=shape)
+        def longer(document: Any, shape: Any = shape) -> Any:
+            return replace(document, shape=shape)
 
         run_flow(edit.edit_shape("a", zarr_format, longer), store)
         expected["shape"] = list(shape)
@@ -135,9 +137,9 @@ def test_document_of_a_new_shape_is_the_one_of_json(
 
 
 def test_edit_of_foreign_document_keeps_its_members(store: Any, zarr_format: Any) -> None:
-    run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(5,))), store)
+    run_flow(edit.edit_shape("a", zarr_format, lambda doc: replace(doc, shape=(5,))), store)
     key = "a/zarr.json" if zarr_format == 3 else "a/.zarray"
     document = {**json.loads(store.items[key]), "later": {"must_understand": False}}
     store.items[key] = json.dumps(document).encode()
-    run_flow(edit.edit_shape("a", zarr_format, lambda found: replace(found, shape=(6,))), store)
+    run_flow(edit.edit_shape("a", zarr_format, lambda doc: replace(doc, shape=(6,))), store)
     assert json.loads(store.items[key]) == {**document, "shape": [6]}

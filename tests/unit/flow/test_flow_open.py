@@ -73,7 +73,7 @@ def test_missing_zattrs_is_no_attributes(store: Any) -> None:
 
 
 @pytest.mark.parametrize("document", [b"", b"{", b"[]", b'{"zarr_format": 2}'])
-def test_broken_document_is_an_error_and_nothing_else_is_tried(store: Any, document: bytes) -> None:
+def test_broken_document_raises_without_further_requests(store: Any, document: bytes) -> None:
     put(store, "", build_array_meta(shape=(3,), zarr_format=2))
     store.items["zarr.json"] = document
     with pytest.raises(MetadataError):
@@ -81,14 +81,14 @@ def test_broken_document_is_an_error_and_nothing_else_is_tried(store: Any, docum
     assert store.log == [("get", "zarr.json")]
 
 
-def test_nothing_there(store: Any) -> None:
+def test_open_of_missing_node_raises(store: Any) -> None:
     assert run_flow(open_flow.find_node("a"), store) is None
     with pytest.raises(NotFoundError) as caught:
         run_flow(open_flow.open_node("a"), store)
     assert (caught.value.kind, caught.value.path) == ("node_not_found", "a")
 
 
-def test_the_other_kind_is_named(store: Any) -> None:
+def test_other_kind_is_named(store: Any) -> None:
     put(store, "a", GroupMeta(3))
     with pytest.raises(NotFoundError, match="a group") as caught:
         run_flow(open_flow.open_array("a"), store)
@@ -105,7 +105,7 @@ def test_unchanged_document_is_parsed_once(store: Any) -> None:
     assert run_flow(open_flow.find_node("a"), store) is run_flow(open_flow.find_node("b"), store)
 
 
-def test_changed_document_is_parsed_again(store: Any) -> None:
+def test_changed_document_is_reparsed(store: Any) -> None:
     put(store, "a", build_array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
     run_flow(open_flow.find_node("a"), store)
     store.items["a/.zattrs"] = b'{"x": 2}'
@@ -113,7 +113,7 @@ def test_changed_document_is_parsed_again(store: Any) -> None:
     assert result.attributes == {"x": 2}
 
 
-def test_many_documents_are_forgotten_rather_than_piled_up(store: Any) -> None:
+def test_document_memo_is_bounded(store: Any) -> None:
     for i in range(1500):
         put(store, "a", GroupMeta(3, {"i": i}))
         run_flow(open_flow.find_node("a"), store)

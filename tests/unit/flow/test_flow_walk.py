@@ -41,15 +41,15 @@ def test_names_are_sorted_and_need_no_parsing(store: Any, zarr_format: Any) -> N
 
 def test_members_by_depth(store: Any, zarr_format: Any) -> None:
     assert list(run_flow(walk.list_members("", zarr_format), store)) == ["b", "empty", "z"]
-    one = run_flow(walk.list_members("", zarr_format, max_depth=1), store)
-    assert list(one) == ["b", "b/deep", "b/x", "b/y", "empty", "z"]
+    children = run_flow(walk.list_members("", zarr_format, max_depth=1), store)
+    assert list(children) == ["b", "b/deep", "b/x", "b/y", "empty", "z"]
     whole = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
     assert list(whole) == ["b", "b/deep", "b/deep/er", "b/x", "b/y", "empty", "z"]
     assert isinstance(whole["b/deep"], GroupMeta)
     assert isinstance(whole["b/deep/er"], ArrayMeta)
 
 
-def test_members_below_a_group(store: Any, zarr_format: Any) -> None:
+def test_members_below_group(store: Any, zarr_format: Any) -> None:
     assert list(run_flow(walk.list_members("b", zarr_format), store)) == ["b/deep", "b/x", "b/y"]
 
 
@@ -61,14 +61,14 @@ def test_requests_grow_with_nodes_and_round_trips_with_depth(store: Any, zarr_fo
         while True:
             trips += 1
             request = flow.send(perform_request(request, store))
-    counts = Counter(what for what, _ in store.log)
+    counts = Counter(operation for operation, _ in store.log)
     assert counts["list"] == 0
     assert counts["list_dir"] == 4  # the groups: root, b, empty, b/deep
     assert trips <= 3 * 4
-    assert not any("z/" in key for what, key in store.log if what == "list_dir")
+    assert not any("z/" in key for operation, key in store.log if operation == "list_dir")
 
 
-def test_broken_member_is_an_error_that_names_it(store: Any, zarr_format: Any) -> None:
+def test_broken_member_error_names_member(store: Any, zarr_format: Any) -> None:
     key = "b/x/zarr.json" if zarr_format == 3 else "b/x/.zarray"
     store.items[key] = b"{"
     result = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
@@ -77,14 +77,14 @@ def test_broken_member_is_an_error_that_names_it(store: Any, zarr_format: Any) -
     assert isinstance(result["b/y"], ArrayMeta)
 
 
-def test_a_broken_group_is_not_listed(store: Any, zarr_format: Any) -> None:
+def test_broken_group_is_not_listed(store: Any, zarr_format: Any) -> None:
     store.items["b/zarr.json" if zarr_format == 3 else "b/.zgroup"] = b"[]"
     result = run_flow(walk.list_members("", zarr_format, max_depth=None), store)
     assert list(result) == ["b", "empty", "z"]
     assert isinstance(result["b"], MetadataError)
 
 
-def test_documents_of_both_formats_at_a_listed_group_are_warned_of(empty_store: Any) -> None:
+def test_documents_of_both_formats_at_listed_group_are_warned_of(empty_store: Any) -> None:
     store = empty_store
     run_flow(create_node("g", GroupMeta(3)), store)
     store.items["g/.zgroup"] = b'{"zarr_format": 2}'
@@ -108,7 +108,7 @@ def test_reserved_names_are_no_members(empty_store: Any) -> None:
     assert run_flow(walk.list_names("", 3), store) == []
 
 
-def test_below_lists_no_array_and_few_folders(empty_store: Any) -> None:
+def test_listing_skips_chunk_folders(empty_store: Any) -> None:
     """An array may have millions of chunks, and a bucket thousands of folders."""
     store = empty_store
     run_flow(create_node("top/a/x", build_array_meta(shape=(2,))), store)
@@ -118,6 +118,6 @@ def test_below_lists_no_array_and_few_folders(empty_store: Any) -> None:
     store.items.update({f"top/z{i}/file": b"" for i in range(9)})
     store.log.clear()
     assert run_flow(walk.find_nodes_below("top", 3), store) == ["a/x"]
-    listed = [key for what, key in store.log if what == "list_dir"]
+    listed = [key for operation, key in store.log if operation == "list_dir"]
     assert listed == ["top/", "top/a/", "top/z0/", "top/z1/"]
     assert len(store.log) == 4 + 3 * (3 + 1)

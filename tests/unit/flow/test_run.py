@@ -13,6 +13,8 @@ from tessarr.flow.run import Flow, Get, Put, run_flow
 
 
 class _Store:
+    concurrency = 0
+
     def __init__(self) -> None:
         self.items: dict[str, bytes] = {"a": b"1"}
 
@@ -27,13 +29,13 @@ class _Store:
 
 def _copy(source: str) -> Flow[list[bytes | None]]:
     try:
-        one = yield Get(source)
+        data = yield Get(source)
         pair = yield (Get(source), Get("none"))
-        yield Put("b", one)
+        yield Put("b", data)
     except OSError:
         yield Put("undone", b"")
         raise
-    return [one, *pair]
+    return [data, *pair]
 
 
 def test_run_flow_batch_returns_all_responses() -> None:
@@ -42,15 +44,15 @@ def test_run_flow_batch_returns_all_responses() -> None:
     assert store.items["b"] == b"1"
 
 
-def test_run_flow_error_reaches_the_flow_and_the_caller() -> None:
+def test_run_flow_error_reaches_flow_and_caller() -> None:
     store: Any = _Store()
     with pytest.raises(OSError, match="broken"):
         run_flow(_copy("broken"), store)
     assert "undone" in store.items
 
 
-def test_future_result_and_await_return_the_value() -> None:
-    future: Future[int] = Future(lambda found: found + 1)
+def test_future_result_and_await_return_value() -> None:
+    future: Future[int] = Future(lambda value: value + 1)
     assert not future.cancel()
     future.set_result(1)
     assert future.result(0) == 2

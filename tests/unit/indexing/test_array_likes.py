@@ -52,32 +52,32 @@ def by_append(a: tessarr.Array, value: Any) -> None:
     a.append(value)
 
 
-WAYS = [by_brackets, by_write, by_points, by_outer, by_blocks, by_mask, by_view, by_append]
+WRITERS = [by_brackets, by_write, by_points, by_outer, by_blocks, by_mask, by_view, by_append]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("dtype", ["i8", "i4", "f4"])
-def test_masked_elements_become_the_fill_value(way: Callable[..., None], dtype: str) -> None:
+def test_masked_elements_become_fill_value(writer: Callable[..., None], dtype: str) -> None:
     """No element below the mask is stored, in any kind of write, with or without a cast."""
     a = created(dtype=dtype)
-    way(a, MASKED)
+    writer(a, MASKED)
     assert a[...].tolist() == [1, -1, 3]
-    way(a, [np.ma.masked, 5, 6])
+    writer(a, [np.ma.masked, 5, 6])
     assert a[...].tolist() == [-1, 5, 6]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_masked_elements_without_a_fill_value_are_refused(way: Callable[..., None]) -> None:
+@pytest.mark.parametrize("writer", WRITERS)
+def test_masked_elements_without_fill_value_are_refused(writer: Callable[..., None]) -> None:
     """With a null fill value of format 2, masked values raise an error; other values do not."""
     a = created(zarr_format=2, fill_value=None)
     a[...] = 7
     with pytest.raises(ArgumentError, match="no fill value"):
-        way(a, MASKED)
-    way(a, np.ma.array([4, 5, 6]))
+        writer(a, MASKED)
+    writer(a, np.ma.array([4, 5, 6]))
     assert a[...].tolist() == [4, 5, 6]
 
 
-def test_masked_constant_assigned_to_one_element_is_the_fill_value() -> None:
+def test_masked_constant_stores_fill_value() -> None:
     """``a[1] = np.ma.masked`` stores the fill value, which is not 0."""
     a = created()
     a[...] = 7
@@ -85,14 +85,14 @@ def test_masked_constant_assigned_to_one_element_is_the_fill_value() -> None:
     assert a[...].tolist() == [7, -1, 7]
 
 
-def test_values_below_a_mask_are_not_converted() -> None:
+def test_values_below_mask_are_not_converted() -> None:
     """Masked elements may have no value in the data type."""
     a = created(dtype="u1", fill_value=255)
     a[...] = np.ma.array([1.0, np.nan, 1e300], mask=[0, 1, 1])
     assert a[...].tolist() == [1, 255, 255]
 
 
-def test_masked_array_that_is_cast_region_by_region_keeps_its_mask() -> None:
+def test_masked_array_cast_by_region_keeps_mask() -> None:
     """The copy of a large array of another type has several regions."""
     values = np.ma.array(np.arange(400_000), mask=np.arange(400_000) % 3 == 1)
     a = created(shape=400_000, chunks=9999)
@@ -111,7 +111,7 @@ def test_masked_arrays_of_dask_keep_their_masks() -> None:
     assert tessarr.array(lazy)[...].tolist() == [1, 999999, 3]
 
 
-def test_masked_text_becomes_the_fill_value() -> None:
+def test_masked_text_becomes_fill_value() -> None:
     """Variable-length elements can be masked, too."""
     a = created(dtype=str, fill_value="?")
     a[...] = np.ma.array(["a", "b", "c"], mask=[0, 0, 1])
@@ -121,7 +121,7 @@ def test_masked_text_becomes_the_fill_value() -> None:
     assert a[...].tolist() == ["?", "?", "d"]
 
 
-def test_masked_fields_of_records_become_fields_of_the_fill_value() -> None:
+def test_masked_fields_of_records_become_fields_of_fill_value() -> None:
     """Each field has a mask; a field that is an array has its own fill values."""
     dtype = np.dtype([("a", "i4"), ("b", "f4", (2,))])
     fill = np.array((8, [9, 10]), dtype)[()]
@@ -139,7 +139,7 @@ def test_masked_fields_of_records_become_fields_of_the_fill_value() -> None:
     assert a[0] == fill
 
 
-def test_new_array_has_the_fill_value_of_its_masked_data() -> None:
+def test_new_array_takes_fill_value_of_masked_data() -> None:
     """``masked_equal`` restores the masked array; an explicit fill value has precedence."""
     data = np.ma.array([1, 2, 3], mask=[0, 1, 0], fill_value=-7)
     for a in (tessarr.array(data), tessarr.create_array(data=data)):
@@ -155,7 +155,7 @@ def test_new_array_has_the_fill_value_of_its_masked_data() -> None:
         tessarr.array(data, fill_value=None, zarr_format=2)
 
 
-def test_fill_value_of_masked_data_that_does_not_fit_is_refused() -> None:
+def test_masked_fill_value_outside_type_is_refused() -> None:
     """NumPy's default is 999999, also for one byte; it matters where elements are masked."""
     with pytest.raises(ArgumentError, match="fill_value="):
         tessarr.array(MASKED.astype("i1"))
@@ -196,15 +196,15 @@ class Measured(np.ndarray[Any, Any]):
     value = property(lambda self: self.view(np.ndarray))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize(
     "value", [Quantity(np.array([1, 2, 3], "i4"), "m"), np.array([1, 2, 3], "i4").view(Measured)]
 )
-def test_unit_is_warned_of(way: Callable[..., None], value: Any) -> None:
+def test_unit_is_warned_of(writer: Callable[..., None], value: Any) -> None:
     """The array stores the numbers, and the warning says that it does not store the unit."""
     a = created()
     with pytest.warns(TessarrWarning, match="unit 'm'"):
-        way(a, value)
+        writer(a, value)
     assert a[...].tolist() == [1, 2, 3]
     with pytest.warns(TessarrWarning, match="unit 'm'"):
         assert tessarr.array(value)[...].tolist() == [1, 2, 3]
@@ -229,7 +229,7 @@ def test_none_in_numbers_is_warned_of() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i8", "f8", "c16", "bool"])
-def test_not_a_time_in_numbers_is_refused(dtype: str) -> None:
+def test_not_time_in_numbers_is_refused(dtype: str) -> None:
     """NumPy would convert it to the least integer, and then to the data type."""
     for times in (np.array(["2020", "NaT"], "M8[s]"), np.array([1, "NaT"], "m8[s]")):
         with pytest.raises(CastError, match="cannot convert NaT"):
@@ -313,14 +313,14 @@ def test_conversion_error_names_value(
     assert not a[...].any()
 
 
-def test_nan_in_integers_is_warned_of_once() -> None:
+def test_nan_as_integer_warns_once() -> None:
     """The cast equals NumPy's; the only warning is Tessarr's."""
     a = created()
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         a[...] = np.array([1, np.nan, 3])
-    assert [w.category for w in found] == [TessarrWarning]
-    assert "NaN" in str(found[0].message)
+    assert [w.category for w in caught] == [TessarrWarning]
+    assert "NaN" in str(caught[0].message)
 
 
 def test_list_for_new_array_is_checked_per_element() -> None:

@@ -135,8 +135,10 @@ def test_same_type_is_not_copied() -> None:
     fitted = broadcast_value(value, select(slice(3), (5, 4)), value.dtype)
     assert np.shares_memory(fitted, value)
     assert fitted.strides == (0, 8)
-    one = broadcast_value(np.float64(1), select_points(([[0, 1], [2, 0]],), (5,)), value.dtype)
-    assert (one.shape, one.strides) == ((4,), (0,))
+    broadcast = broadcast_value(
+        np.float64(1), select_points(([[0, 1], [2, 0]],), (5,)), value.dtype
+    )
+    assert (broadcast.shape, broadcast.strides) == ((4,), (0,))
 
 
 def test_bytes_stay_unchanged() -> None:

@@ -73,11 +73,11 @@ def assert_like_numpy(key: object, shape: tuple[int, ...]) -> bool:
         return False
     selection = select(key, shape)
     walk.check_selection(selection, shape)
-    found = walk.read_selection(array, selection)
-    assert type(found) is type(expected)
-    assert selection.shape == expected.shape == found.shape
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    result = walk.read_selection(array, selection)
+    assert type(result) is type(expected)
+    assert selection.shape == expected.shape == result.shape
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
     return True
 
 
@@ -155,7 +155,7 @@ def test_messages(key: object, kind: str, text: str) -> None:
     assert caught.value.kind == kind
 
 
-def test_zero_step_is_a_value_error() -> None:
+def test_zero_step_is_value_error() -> None:
     """As in NumPy, a step of 0 is a ValueError, and text in a slice is an error."""
     with pytest.raises(ArgumentError, match="step cannot be zero"):
         select(slice(None, None, 0), (4,))

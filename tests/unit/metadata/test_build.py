@@ -26,6 +26,8 @@ from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
 from tessarr.metadata import v2, v3
 from tessarr.metadata.attributes import normalize_attributes
 from tessarr.metadata.build import build_array_meta
+from tessarr.metadata.from_user import read_user_metadata
+from tessarr.metadata.node import GroupMeta
 
 
 def survives(meta):
@@ -81,7 +83,7 @@ def test_none_means_no_compression(none, zarr_format):
     ],
 )
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_forms_of_a_codec(compressors, zarr_format):
+def test_forms_of_codec(compressors, zarr_format):
     meta = build_array_meta(shape=3, compressors=compressors, zarr_format=zarr_format)
     assert meta.codecs.bytes_bytes == (GZip(3),)
     assert survives(meta)
@@ -134,7 +136,7 @@ def test_choices_are_recorded():
     assert survives(meta)
 
 
-def test_codecs_are_the_whole_chain():
+def test_codecs_are_whole_chain():
     meta = build_array_meta(shape=(3, 4), codecs=[Transpose("F"), "zstd", "crc32c"])
     assert meta.codecs.codecs == (Transpose((1, 0)), Bytes("little"), Zstd(0), Crc32c())
     assert meta.order == "F"
@@ -200,9 +202,9 @@ def test_error_names_all_faults():
     names = [line.strip().split(":")[0] for line in lines[1:]]
     assert names == [
         "shape",
-        "fill_value",
         "filters",
         "compressors",
+        "fill_value",
         "dimension_separator",
         "attributes/a",
         "attributes/b",
@@ -297,6 +299,24 @@ def test_names_of_axes():
     assert survives(meta)
 
 
+def test_dimension_names_are_absent_in_format_2():
+    meta = build_array_meta(shape=(3, 4), zarr_format=2)
+    assert not hasattr(meta, "dimension_names")
+    assert survives(meta)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_metadata_as_dict_is_its_documents(zarr_format):
+    attributes = {"a": [1]}
+    group = GroupMeta(zarr_format, attributes)
+    array = build_array_meta(shape=(3, 4), zarr_format=zarr_format, attributes=attributes)
+    for meta in (group, array):
+        document = meta.to_dict()
+        assert read_user_metadata(document, "") == meta
+        document["attributes"]["a"].append(2)
+        assert meta.attributes == {"a": [1]}
+
+
 @dataclass(frozen=True)
 class _Plus(ArrayArrayCodec):
     name = "test.plus"
@@ -314,15 +334,15 @@ def test_auto_shards_have_expected_shape(shards):
     assert all(s % c == 0 for s, c in zip(meta.shards, meta.chunk_shape, strict=True))
     assert 2**18 <= np.prod(meta.chunk_shape) * 2 <= 2**20
     assert 2**25 < np.prod(meta.shards) * 2 <= 2**26
-    given = build_array_meta(shape=(100, 10), dtype="u1", chunks=(30, 10), shards=shards)
-    assert (given.chunk_shape, given.shards) == ((30, 10), (120, 10))
+    explicit = build_array_meta(shape=(100, 10), dtype="u1", chunks=(30, 10), shards=shards)
+    assert (explicit.chunk_shape, explicit.shards) == ((30, 10), (120, 10))
     assert build_array_meta(shape=(), dtype="u1", shards=shards).shards == ()
     assert build_array_meta(shape=(0, 5), dtype="u1", shards=shards).shards == (1, 5)
 
 
-def test_shards_with_their_index_at_the_start():
-    given = {"shape": (4,), "index_location": "start"}
-    meta = build_array_meta(shape=8, chunks=2, shards=given)
+def test_shards_with_their_index_at_start():
+    settings = {"shape": (4,), "index_location": "start"}
+    meta = build_array_meta(shape=8, chunks=2, shards=settings)
     assert meta.shards == (4,)
     assert meta.codecs.array_bytes.index_location == "start"
 

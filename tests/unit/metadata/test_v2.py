@@ -37,7 +37,7 @@ def problems_of(**changes):
     return {problem.loc: problem.kind for problem in caught.value.problems}
 
 
-def test_members_become_the_terms_of_format_3():
+def test_members_become_terms_of_format_3():
     meta = parse(
         dtype=">c16",
         order="F",
@@ -57,7 +57,7 @@ def test_members_become_the_terms_of_format_3():
 
 
 def test_error_contains_all_problems():
-    found = problems_of(
+    problems = problems_of(
         shape=[6, -4],
         dtype="|i4",
         compressor={"id": "blosc", "clevel": 10},
@@ -65,7 +65,7 @@ def test_error_contains_all_problems():
         filters=[{}],
         dimension_separator="-",
     )
-    assert found == {
+    assert problems == {
         "/shape/1": "invalid_value",
         "/dtype": "invalid_value",
         "/compressor/clevel": "invalid_value",
@@ -75,7 +75,7 @@ def test_error_contains_all_problems():
     }
 
 
-def test_the_message_names_the_document_and_every_problem():
+def test_message_names_document_and_every_problem():
     with pytest.raises(MetadataError) as caught:
         parse(order="A", shape=[1])
     assert str(caught.value).splitlines() == [
@@ -93,7 +93,7 @@ def test_sizes_beyond_63_bits_are_refused(shape):
     assert "too_large" in problems_of(chunks=shape, shape=[1, 1]).values()
 
 
-def test_the_largest_sizes_are_read():
+def test_largest_sizes_are_read():
     assert parse(shape=[2**63 - 1, 1], chunks=[2**59, 1]).grid_shape == (16, 1)
 
 
@@ -138,7 +138,7 @@ def test_null_fill_value_means_none():
     assert json.loads(v2.dump(meta)[".zarray"])["fill_value"] is None
 
 
-def test_attributes_are_their_own_document():
+def test_attributes_have_separate_document():
     assert parse(zattrs=b'{"b": 1, "a": 1.0}').attributes == {"b": 1, "a": 1.0}
     with pytest.raises(MetadataError, match=r"'a/b/\.zattrs'"):
         parse(zattrs=b"[]")
@@ -147,7 +147,7 @@ def test_attributes_are_their_own_document():
         assert parse(zattrs=b'\xef\xbb\xbf{"a": 1}').attributes == {"a": 1}
 
 
-def test_attributes_survive_a_rewrite():
+def test_attributes_survive_rewrite():
     text = b'{"z": null, "a": [true, 1, 1.0, 12345678901234567890], "\\u00e4": {"x": "\\ud800"}}'
     meta = parse(zattrs=text)
     again = parse(zattrs=v2.dump(meta)[".zattrs"])
@@ -218,7 +218,7 @@ def test_document_text_is_exact():
     assert v2.dump(GroupMeta(2)) == {".zgroup": b'{\n    "zarr_format": 2\n}', ".zattrs": b"{}"}
 
 
-def test_codecs_of_numcodecs_run_through_it(monkeypatch):
+def test_unknown_codecs_run_through_numcodecs(monkeypatch):
     """Tessarr calls numcodecs for codecs that Tessarr lacks."""
     numcodecs = pytest.importorskip("numcodecs")
 
@@ -280,8 +280,8 @@ def test_registered_user_codec_is_available_by_id():
     stage = meta.description()["chain"]["array_bytes"]
     assert stage["kind"] == "foreign"
     assert json.loads(v2.dump(meta)[".zarray"])["filters"] == [{"id": "example.upside"}]
-    found = problems_of(filters=[{"id": "zlib"}, {"id": "example.upside"}])
-    assert found == {"/filters/1": "mismatch"}
+    problems = problems_of(filters=[{"id": "zlib"}, {"id": "example.upside"}])
+    assert problems == {"/filters/1": "mismatch"}
 
 
 @pytest.mark.parametrize("text", [b"{}", b'{"zarr_format": 3}', b"[]", b"{", b"null"])

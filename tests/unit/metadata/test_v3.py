@@ -71,7 +71,7 @@ def test_document_text_is_exact():
 
 
 def test_error_contains_all_problems():
-    found = problems_of(
+    problems = problems_of(
         shape=[6, -4],
         data_type="r7",
         chunk_grid=grid(3.5, 2),
@@ -82,7 +82,7 @@ def test_error_contains_all_problems():
         storage_transformers={},
         extra=1,
     )
-    assert found == {
+    assert problems == {
         "/shape/1": "invalid_value",
         "/data_type": "invalid_value",
         "/chunk_grid/configuration/chunk_shape/0": "wrong_type",
@@ -95,7 +95,7 @@ def test_error_contains_all_problems():
     }
 
 
-def test_short_forms_mean_the_same():
+def test_short_forms_mean_same():
     short = parse(chunk_key_encoding="v2", codecs=[LITTLE, "crc32c"], data_type={"name": "int32"})
     assert short.chunk_key_encoding == V2Keys(".")
     assert short.codecs.codecs == (Bytes("little"), Crc32c())
@@ -124,9 +124,9 @@ def test_unknown_extensions_are_named(changes, kind, extension):
 
 
 def test_unsupported_extension_is_one_problem_of_several():
-    found = problems_of(data_type="float128", shape=[1])
-    assert found["/data_type"] == "unsupported_data_type"
-    assert len(found) == 2
+    problems = problems_of(data_type="float128", shape=[1])
+    assert problems["/data_type"] == "unsupported_data_type"
+    assert len(problems) == 2
 
 
 def test_must_understand_false_extension_survives():
@@ -148,7 +148,7 @@ def test_unknown_member_without_must_understand_false_raises(value):
 
 
 @pytest.mark.parametrize("value", [0, "false", None])
-def test_must_understand_is_a_boolean(value):
+def test_must_understand_is_boolean(value):
     assert problems_of(ours={"must_understand": value}) == {"/ours": "unknown_member"}
     codecs = [LITTLE, {"name": "odd", "must_understand": value}]
     assert problems_of(codecs=codecs) == {"/codecs/1/must_understand": "wrong_type"}
@@ -213,12 +213,12 @@ def test_missing_codecs_mean_bytes():
     ],
 )
 def test_chain_problems_have_json_path(codecs, location):
-    found = problems_of(codecs=codecs)
-    assert len(found) == 1
-    assert next(iter(found)).startswith(location)
+    problems = problems_of(codecs=codecs)
+    assert len(problems) == 1
+    assert next(iter(problems)).startswith(location)
 
 
-def test_subchunks_divide_the_transposed_shard():
+def test_subchunks_divide_transposed_shard():
     codecs = [transpose(1, 0), sharding([1, 3])]
     meta = parse(codecs=codecs)  # the shard is (3, 2); transposed (2, 3)
     assert meta.chunk_shape == (3, 1)
@@ -280,8 +280,8 @@ def test_big_endian_is_swapped():
 def test_faults_of_blosc(configuration, location):
     good = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
     codec = {"name": "blosc", "configuration": {**good, **configuration}}
-    found = problems_of(codecs=[LITTLE, codec])
-    assert set(found) == {f"/codecs/1/configuration{location}"}
+    problems = problems_of(codecs=[LITTLE, codec])
+    assert set(problems) == {f"/codecs/1/configuration{location}"}
     for name in good:
         less = {key: value for key, value in good.items() if key != name}
         codec = {"name": "blosc", "configuration": less}

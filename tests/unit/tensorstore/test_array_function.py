@@ -67,7 +67,7 @@ def test_copy_is_independent(name: str) -> None:
 @pytest.mark.parametrize(
     "source", [[1, 2], (1.5, 2), 3, np.int8(3), range(3), "text", [[True]]], ids=repr
 )
-def test_values_without_memory_need_a_copy(source: Any) -> None:
+def test_values_without_memory_need_copy(source: Any) -> None:
     ts.array(source)
     for copy in (False, np.False_):
         with pytest.raises(ArgumentError, match="without a copy"):
@@ -78,7 +78,7 @@ def test_no_elements_need_no_copy() -> None:
     assert ts.array(np.empty((0, 3)), copy=False).shape == (0, 3)
 
 
-def test_cast_needs_a_copy() -> None:
+def test_cast_needs_copy() -> None:
     with pytest.raises(ArgumentError, match="without a copy"):
         ts.array(np.arange(3, dtype="i4"), dtype="int64", copy=False)
     with pytest.raises(TypeError, match="Cannot cast"):
@@ -96,7 +96,7 @@ def test_choices_are_booleans(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [None, "json"])
-def test_copies_keep_the_order_of_axes(dtype: str | None) -> None:
+def test_copies_keep_order_of_axes(dtype: str | None) -> None:
     source = np.asfortranarray(np.arange(6).reshape(2, 3))
     store = ts.array(source, dtype=dtype, copy=True)
     assert store.chunk_layout.inner_order == (1, 0)

@@ -31,7 +31,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "shards": {"chunks": (4, 4), "shards": (16, 16)},
     "large shards": {"chunks": (40, 10), "shards": (40, 50), "compressors": None},
 }
-WAYS = pytest.mark.parametrize("way", [ts.Batch, nullcontext], ids=["batch", "futures"])
+BATCHED = pytest.mark.parametrize("way", [ts.Batch, nullcontext], ids=["batch", "futures"])
 TYPES = {"numbers": NUMBERS.astype("i4"), "booleans": NUMBERS % 3 == 0, "text": NUMBERS.astype("T")}
 
 
@@ -41,7 +41,7 @@ def opened(folder: Path) -> Any:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
-@WAYS
+@BATCHED
 def test_batch_reads_have_own_values(way: Any, tmp_path: Path, layout: str, dtype: str) -> None:
     chance, values = random.Random(layout + dtype), TYPES[dtype]
     tessarr.create_array(tmp_path, data=values, **LAYOUTS[layout])
@@ -64,8 +64,8 @@ def test_batch_reads_have_own_values(way: Any, tmp_path: Path, layout: str, dtyp
     np.testing.assert_array_equal(picked.result(), values[points[0], points[1]])
 
 
-@WAYS
-def test_only_those_fail_that_touch_what_is_damaged(way: Any, tmp_path: Path) -> None:
+@BATCHED
+def test_batch_reads_of_intact_chunks_succeed(way: Any, tmp_path: Path) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     (tmp_path / "c" / "1" / "1").write_bytes(b"damaged")
     array = opened(tmp_path)
@@ -88,7 +88,7 @@ def test_only_those_fail_that_touch_what_is_damaged(way: Any, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("layout", ["zstd", "shards"])
-def test_what_is_damaged_is_read_once(layout: str, tmp_path: Path) -> None:
+def test_batch_reads_damaged_chunk_once(layout: str, tmp_path: Path) -> None:
     """Reads of other parts of a shard share the request, too."""
     tessarr.create_array(tmp_path, data=NUMBERS, fill_value=-1, **LAYOUTS[layout])
     damaged = next(path for path in (tmp_path / "c" / "0").iterdir() if path.name == "0")
@@ -99,7 +99,7 @@ def test_what_is_damaged_is_read_once(layout: str, tmp_path: Path) -> None:
     array = ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}).result()
     before = store.counts()
     with ts.Batch() as batch:
-        bad = [array[at, 0:3].read(batch=batch) for at in (0, 1)]
+        bad = [array[index, 0:3].read(batch=batch) for index in (0, 1)]
         good = array[7, 7:12].read(batch=batch)
     for future in bad:
         with pytest.raises(DataError) as caught:
@@ -113,7 +113,7 @@ def test_what_is_damaged_is_read_once(layout: str, tmp_path: Path) -> None:
     assert after["opens"] - before["opens"] == {"zstd": 2, "shards": 1}[layout]
 
 
-def test_what_one_wants_does_not_spoil_what_others_want(tmp_path: Path) -> None:
+def test_batch_read_with_invalid_data_fails_alone(tmp_path: Path) -> None:
     """Only the read that contains an invalid boolean raises an error."""
     tessarr.create_array(tmp_path, data=NUMBERS % 2 == 0, chunks=(40, 50), compressors=None)
     chunk = tmp_path / "c" / "0" / "0"
@@ -126,18 +126,18 @@ def test_what_one_wants_does_not_spoil_what_others_want(tmp_path: Path) -> None:
         bad.result()
 
 
-def test_one_that_is_cancelled_is_not_read(tmp_path: Path) -> None:
+def test_cancelled_batch_read_sends_no_request(tmp_path: Path) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array, out = opened(tmp_path), np.zeros(SHAPE, NUMBERS.dtype)
     with ts.Batch() as batch:
         gone = array.read(out=out, batch=batch)
-        kept = array[3, 4].read(batch=batch)
+        second = array[3, 4].read(batch=batch)
         assert gone.cancel()
-    assert kept.result() == NUMBERS[3, 4]
+    assert second.result() == NUMBERS[3, 4]
     assert not out.any()
 
 
-class Late:
+class DelayedStore:
     """A slow store; one of its values arrives after the others."""
 
     concurrency = 16
@@ -154,17 +154,17 @@ class Late:
         return [key for key in self.values if key.startswith(prefix)]
 
 
-def far(store: Late) -> Any:
-    place = ForeignStore(store, read_only=True)
-    return ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": place}}).result()
+def open_late(store: DelayedStore) -> Any:
+    foreign = ForeignStore(store, read_only=True)
+    return ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": foreign}}).result()
 
 
-@WAYS
+@BATCHED
 def test_batch_reads_complete_one_by_one(way: Any) -> None:
     values: dict[str, bytes] = {}
     tessarr.create_array(values, data=TYPES["numbers"], **LAYOUTS["zstd"])
-    store = Late(values, "c/1/0")
-    array = far(store)
+    store = DelayedStore(values, "c/1/0")
+    array = open_late(store)
     with way() as batch:
         parts = [array[8 * row : 8 * row + 8].read(batch=batch) for row in range(3)]
     for row in (0, 2):
@@ -177,8 +177,8 @@ def test_batch_reads_complete_one_by_one(way: Any) -> None:
 def test_batch_read_of_layers_completes_with_last_layer() -> None:
     values: dict[str, bytes] = {}
     tessarr.create_array(values, data=TYPES["numbers"], **LAYOUTS["zstd"])
-    store = Late(values, "c/1/0")
-    late, other = far(store), far(Late(values, ""))
+    store = DelayedStore(values, "c/1/0")
+    late, other = open_late(store), open_late(DelayedStore(values, ""))
     both = ts.stack([late, other]).read()
     np.testing.assert_array_equal(other.read().result(30), NUMBERS)
     assert not both.done()
@@ -186,7 +186,7 @@ def test_batch_read_of_layers_completes_with_last_layer() -> None:
     np.testing.assert_array_equal(both.result(30), np.stack([NUMBERS, NUMBERS]))
 
 
-def test_who_opens_an_array_again_shares_its_chunks(tmp_path: Path) -> None:
+def test_reopened_array_shares_chunks_in_batch(tmp_path: Path) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, **LAYOUTS["zstd"])
     store = CountingStore(LocalStore(tmp_path))
     spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
@@ -199,7 +199,7 @@ def test_who_opens_an_array_again_shares_its_chunks(tmp_path: Path) -> None:
     assert store.counts()["opens"] - before == 3
 
 
-def test_nothing_is_added_to_one_that_was_submitted(tmp_path: Path) -> None:
+def test_submitted_batch_refuses_reads(tmp_path: Path) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array, batch = opened(tmp_path), ts.Batch()
     batch.submit()
@@ -207,7 +207,7 @@ def test_nothing_is_added_to_one_that_was_submitted(tmp_path: Path) -> None:
         array.read(batch=batch)
 
 
-def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
+def test_many_batch_reads_use_threads(tmp_path: Path) -> None:
     """A thread that waits for each read runs it inline, as well as the first two of many reads."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = opened(tmp_path)
@@ -230,7 +230,7 @@ def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # about forks with threads
-def test_a_child_begins_reads_of_its_own(tmp_path: Path) -> None:
+def test_forked_child_starts_own_batch_reads(tmp_path: Path) -> None:
     """Pending reads of the parent stay in the parent."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = opened(tmp_path)
@@ -255,7 +255,7 @@ def test_batch_read_uses_bounds_of_its_start(tmp_path: Path) -> None:
     np.testing.assert_array_equal(part.result(), [3, 4, 5])
 
 
-def test_what_functions_of_chunks_read_in_a_batch_begins(tmp_path: Path) -> None:
+def test_virtual_chunk_reads_in_batch_start(tmp_path: Path) -> None:
     """The batch starts the read even if the only waiter is the function of the chunk."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = opened(tmp_path)
@@ -277,20 +277,20 @@ def test_what_functions_of_chunks_read_in_a_batch_begins(tmp_path: Path) -> None
     np.testing.assert_array_equal(future.result(timeout=10), NUMBERS)
 
 
-def test_a_batch_that_only_its_own_reads_refer_to_is_let_go(tmp_path: Path) -> None:
+def test_unreferenced_batch_is_collected(tmp_path: Path) -> None:
     """The garbage collector can traverse the references of a pending read."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = opened(tmp_path)
 
-    def ask() -> weakref.ref[ts.Batch]:
+    def run_batch() -> weakref.ref[ts.Batch]:
         batch = ts.Batch()
         array.read(batch=batch).add_done_callback(lambda done: (done, batch))
         return weakref.ref(batch)
 
-    asked = ask()
+    reference = run_batch()
     for _ in range(200):  # it may have started: a thread of the engine drops its reference
         gc.collect()
-        if asked() is None:
+        if reference() is None:
             return
         time.sleep(0.01)
     raise AssertionError("the batch is kept")
@@ -327,16 +327,16 @@ WAITING: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", WAITING)
-def test_what_waits_for_a_batch_does_not_keep_it(name: str, tmp_path: Path) -> None:
+def test_waiting_futures_do_not_keep_batch_alive(name: str, tmp_path: Path) -> None:
     """A batch without references is submitted at once, without a garbage collection."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array = ts.open(f"file://{tmp_path}/|zarr3:", recheck_cached_metadata=True).result()
     gc.disable()
     try:
         batch = ts.Batch()
-        future, kept = WAITING[name](array, batch), weakref.ref(batch)
+        future, reference = WAITING[name](array, batch), weakref.ref(batch)
         del batch
-        assert kept() is None
+        assert reference() is None
     finally:
         gc.enable()
     future.result(timeout=30)
@@ -352,10 +352,10 @@ def test_batch_requests_repeated_key_once(tmp_path: Path, spans: Any) -> None:
         reads = [store.read("a", byte_range=span, batch=batch) for span in spans]
     assert [read.result().value for read in reads] == [value[span or slice(None)] for span in spans]
     after = files.counts()
-    assert [after[what] - before[what] for what in ("opens", "reads")] == [1, 1]
+    assert [after[operation] - before[operation] for operation in ("opens", "reads")] == [1, 1]
 
 
-def test_metadata_are_read_once_for_all_who_open_an_array_in_a_batch(tmp_path: Path) -> None:
+def test_opens_in_batch_read_metadata_once(tmp_path: Path) -> None:
     """An open outside the batch requests them again after the first one starts."""
     tessarr.create_array(tmp_path / "a", data=NUMBERS, chunks=(8, 8))
     store = CountingStore(LocalStore(tmp_path))
@@ -378,12 +378,12 @@ def test_metadata_are_read_once_for_all_who_open_an_array_in_a_batch(tmp_path: P
         assert open_and_read("a/", batch).result().shape == (50, 50)
 
 
-def test_a_batch_that_is_refused_is_forgotten_silently() -> None:
+def test_refused_batch_is_dropped_silently() -> None:
     with pytest.raises(TypeError):
         ts.Batch(None)  # type: ignore[call-arg]
 
 
-def test_what_is_wanted_before_shares_nothing_with_what_is_submitted_later(tmp_path: Path) -> None:
+def test_later_batch_does_not_share_earlier_reads(tmp_path: Path) -> None:
     """The later batch sees writes in between, even with reads from before them."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     array, writer = opened(tmp_path), opened(tmp_path)
@@ -412,7 +412,7 @@ def test_what_is_wanted_before_shares_nothing_with_what_is_submitted_later(tmp_p
 
 
 @pytest.mark.parametrize("limit", [0, 10**6])
-def test_batch_of_keys_and_arrays_returns_their_own_values(tmp_path: Path, limit: int) -> None:
+def test_batch_of_keys_and_arrays_returns_each_value(tmp_path: Path, limit: int) -> None:
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(4, 4), shards=(16, 16))
     files = CountingStore(LocalStore(tmp_path))
     spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": files}}
@@ -433,7 +433,7 @@ def test_batch_of_keys_and_arrays_returns_their_own_values(tmp_path: Path, limit
     assert files.counts()["opens"] - before <= 2 * 2  # two shards each time
 
 
-def test_what_a_batch_has_read_is_not_remembered_instead_of_what_is_written(tmp_path: Path) -> None:
+def test_batch_read_does_not_replace_written_value_in_cache(tmp_path: Path) -> None:
     """The cache keeps the newer value if a write precedes the read."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
@@ -460,7 +460,7 @@ def test_what_a_batch_has_read_is_not_remembered_instead_of_what_is_written(tmp_
     assert array[0, 0].read().result() == 7
 
 
-def test_bounds_are_looked_up_when_a_batch_is_submitted(tmp_path: Path) -> None:
+def test_bounds_are_requested_at_batch_submit(tmp_path: Path) -> None:
     """If the handle rechecks bounds, one request serves all operations of the batch."""
     tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
     files = CountingStore(LocalStore(tmp_path))

@@ -24,9 +24,9 @@ def group_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     result: list[int] = []
     real = _engine.start_reads
 
-    def counted(reads: Any, futures: Any, **how: Any) -> Any:
+    def counted(reads: Any, futures: Any, **options: Any) -> Any:
         result.append(len(reads))
-        return real(reads, futures, **how)
+        return real(reads, futures, **options)
 
     monkeypatch.setattr(_engine, "start_reads", counted)
     return result
@@ -35,8 +35,8 @@ def group_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def rows(folder: Path) -> list[Any]:
     built = []
     for number, values in enumerate(VALUES):
-        place = {"driver": "file", "path": f"{folder}/{number}/"}
-        spec = {"driver": "zarr3", "kvstore": place}
+        kvstore = {"driver": "file", "path": f"{folder}/{number}/"}
+        spec = {"driver": "zarr3", "kvstore": kvstore}
         layout = ts.ChunkLayout(chunk_shape=[10])
         row = ts.open(spec, create=True, dtype="int32", shape=[40], chunk_layout=layout).result()
         row.write(values).result()
@@ -48,7 +48,7 @@ ROW, PLACE = ts.OutputIndexMap(input_dimension=0), ts.OutputIndexMap(input_dimen
 TWICE = ts.IndexTransform(domain=ts.IndexDomain(shape=[6, 2, 3]), output=[ROW, PLACE])
 BETWEEN = ts.OutputIndexMap(index_array=[[[0, 5]], [[2, 0]]])
 ALSO = ts.OutputIndexMap(index_array=[[[39, 0]], [[7, 7]]])
-APART = ts.IndexTransform(domain=ts.IndexDomain(shape=[2, 3, 2]), output=[BETWEEN, ALSO])
+SPARSE = ts.IndexTransform(domain=ts.IndexDomain(shape=[2, 3, 2]), output=[BETWEEN, ALSO])
 PICKED = [0, 5, 2, 0], [39, 0, 7, 7]
 SQUARE = [[0, 5], [2, 0]], [[39, 0], [7, 7]]
 VIEWS: dict[str, Callable[[Any], Any]] = {
@@ -65,8 +65,8 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "an outer product": lambda a: a.oindex[[4, 1], [30, 2, 30]],
     "a diagonal": lambda a: a[ts.d[0, 1].diagonal],
     "twice": lambda a: a[TWICE],
-    "points apart": lambda a: a[APART],
-    "points apart, backwards": lambda a: a[APART][::-1, :, ::-1].transpose([1, 2, 0]),
+    "points apart": lambda a: a[SPARSE],
+    "points apart, backwards": lambda a: a[SPARSE][::-1, :, ::-1].transpose([1, 2, 0]),
 }  # fmt: skip
 OF_TYPES = {
     "int32": VALUES,
@@ -78,7 +78,9 @@ OF_TYPES = {
 @pytest.mark.parametrize("dtype", OF_TYPES)
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -> None:
+def test_batched_views_of_one_array_are_read(
+    tmp_path: Path, name: str, order: Any, dtype: str
+) -> None:
     """Elements go to the output directly or through a buffer; so do objects."""
     values = OF_TYPES[dtype]
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri() + "/"}

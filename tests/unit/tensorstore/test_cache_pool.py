@@ -16,7 +16,7 @@ import tessarr.tensorstore as ts
 from tessarr.errors import StoreError
 from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore
-from tessarr.tensorstore.context.caching import caches_of, pool_of, staleness_bound, with_cache
+from tessarr.tensorstore.context.caching import caches_of, staleness_bound, with_cache
 
 SHAPE = (64, 64)
 
@@ -43,7 +43,7 @@ def cached(store: Any, memory: Any, recheck: Any) -> Any:
     """Return a store with a cache, whose documents are as fresh as the opening."""
     now = time.time()
     return with_cache(
-        store, caches_of(memory), pool_of(memory), (now, staleness_bound(recheck, now)), now
+        store, caches_of(memory), caches_of(memory).pool, (now, staleness_bound(recheck, now)), now
     )
 
 
@@ -56,7 +56,7 @@ def count_requests(store: CountingStore, before: dict[str, int]) -> dict[str, in
     return {name: after[name] - before[name] for name in ("opens", "reads")}
 
 
-def test_a_repeated_read_of_a_shard_does_nothing(store: CountingStore) -> None:
+def test_cached_shard_read_sends_no_request(store: CountingStore) -> None:
     array = opened(store, "open", pool(10**7))
     before = store.counts()
     first = array[3, 3]
@@ -69,7 +69,7 @@ def test_a_repeated_read_of_a_shard_does_nothing(store: CountingStore) -> None:
     assert count_requests(store, before) == {"opens": 1, "reads": 1}
 
 
-def test_parts_of_what_was_read_at_once_are_remembered(store: CountingStore) -> None:
+def test_parts_of_whole_read_are_cached(store: CountingStore) -> None:
     array = opened(store, "open", pool(10**7))
     everything = array[:16]
     before = store.counts()
@@ -79,7 +79,7 @@ def test_parts_of_what_was_read_at_once_are_remembered(store: CountingStore) -> 
 
 
 @pytest.mark.parametrize(("recheck", "asks"), [("open", 0), (True, 1)])
-def test_what_was_written_is_remembered(tmp_path: Path, recheck: Any, asks: int) -> None:
+def test_written_chunks_are_cached(tmp_path: Path, recheck: Any, asks: int) -> None:
     store = CountingStore(LocalStore(tmp_path))
     view = cached(store, pool(10**7), recheck)
     array = tessarr.create_array(view, shape=(8,), chunks=(4,), dtype="i4")
@@ -93,7 +93,7 @@ def test_what_was_written_is_remembered(tmp_path: Path, recheck: Any, asks: int)
     assert count_requests(store, before) == {"opens": asks, "reads": 0}
 
 
-def test_of_several_who_write_the_last_is_remembered(tmp_path: Path) -> None:
+def test_last_concurrent_write_is_cached(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     array = tessarr.create_array(
         cached(store, pool(10**7), recheck=False), shape=(4,), chunks=(4,), dtype="i4"
@@ -109,7 +109,7 @@ def test_of_several_who_write_the_last_is_remembered(tmp_path: Path) -> None:
         assert (array[:] == tessarr.open_array(store)[:]).all()
 
 
-def test_what_is_checked_is_not_read_again(store: CountingStore) -> None:
+def test_unchanged_cached_value_is_not_read_again(store: CountingStore) -> None:
     array = opened(store, True, pool(10**7))
     array[3, 3]
     before = store.counts()
@@ -117,7 +117,7 @@ def test_what_is_checked_is_not_read_again(store: CountingStore) -> None:
     assert count_requests(store, before) == {"opens": 1, "reads": 0}
 
 
-def test_without_a_pool_only_indexes_are_remembered(store: CountingStore) -> None:
+def test_without_pool_only_indexes_are_remembered(store: CountingStore) -> None:
     array = opened(store, True, pool(0))
     array[3, 3]
     before = store.counts()
@@ -125,7 +125,7 @@ def test_without_a_pool_only_indexes_are_remembered(store: CountingStore) -> Non
     assert count_requests(store, before) == {"opens": 1, "reads": 1}
 
 
-def test_what_others_write_is_seen_when_it_is_checked(store: CountingStore, tmp_path: Path) -> None:
+def test_recheck_sees_writes_of_other_handles(store: CountingStore, tmp_path: Path) -> None:
     memory = pool(10**7)
     checked, remembered = (opened(store, recheck, memory) for recheck in (True, False))
     assert (checked[3, 3], remembered[3, 3]) == (195, 195)
@@ -136,7 +136,7 @@ def test_what_others_write_is_seen_when_it_is_checked(store: CountingStore, tmp_
     assert remembered[3, 3] == -1  # they share the cache
 
 
-def test_what_was_absent_is_looked_for_again(store: CountingStore) -> None:
+def test_absent_chunk_is_requested_again(store: CountingStore) -> None:
     memory = pool(10**6)
     checked, remembered = (cached(store, memory, recheck) for recheck in (True, False))
     assert (checked.get("x"), remembered.get("x")) == (None, None)
@@ -145,7 +145,7 @@ def test_what_was_absent_is_looked_for_again(store: CountingStore) -> None:
     assert (checked.get("x"), remembered.get("x")) == (b"1", b"1")
 
 
-def test_a_time_to_check_from(store: CountingStore) -> None:
+def test_time_to_check_from(store: CountingStore) -> None:
     memory = pool(10**6)
     store.put("x", b"1")
     asked_at = time.time()
@@ -161,37 +161,37 @@ def test_a_time_to_check_from(store: CountingStore) -> None:
     assert cached(store, memory, "open").get("x") == b"3"
 
 
-def test_a_pool_has_a_limit_for_all(tmp_path: Path) -> None:
+def test_cache_pool_limit_covers_all_arrays(tmp_path: Path) -> None:
     memory = pool(10_000)
     stores = [CountingStore(LocalStore(tmp_path / name)) for name in "ab"]
-    for one in stores:
+    for store in stores:
         for key in range(20):
-            one.put(f"k{key}", os.urandom(1000))
-    views = [cached(one, memory, False) for one in stores]
+            store.put(f"k{key}", os.urandom(1000))
+    views = [cached(store, memory, False) for store in stores]
     for view in views:
         for key in range(20):
             view.get(f"k{key}")
-    found = pool_of(memory)
-    assert found is not None
-    assert found.counts()["bytes"] <= 10_000
+    result = caches_of(memory).pool
+    assert result is not None
+    assert result.counts()["bytes"] <= 10_000
     before = stores[0].counts()
     views[0].get("k0")  # was evicted first
     assert count_requests(stores[0], before)["opens"] == 1
 
 
-def test_stores_do_not_mix(tmp_path: Path) -> None:
+def test_equal_paths_in_two_stores_are_cached_separately(tmp_path: Path) -> None:
     memory = pool(10**6)
     stores = [LocalStore(tmp_path / name) for name in "ab"]
-    for number, one in enumerate(stores):
-        one.put("k", b"%d" % number)
-    views = [cached(one, memory, False) for one in stores]
+    for number, array in enumerate(stores):
+        array.put("k", b"%d" % number)
+    views = [cached(array, memory, False) for array in stores]
     assert [view.get("k") for view in views] == [b"0", b"1"]
     same = cached(LocalStore(tmp_path / "a"), memory, False)
     stores[0].put("k", b"changed")
     assert same.get("k") == b"0"  # the same location: a cache hit
 
 
-def test_parts_that_are_left_of_another_value_are_not_used(tmp_path: Path) -> None:
+def test_cached_parts_of_old_value_are_not_used(tmp_path: Path) -> None:
     """The cache may evict the rest of a value before its parts."""
     folder = LocalStore(tmp_path)
     folder.put("k", bytes(3000))
@@ -222,7 +222,7 @@ def test_parts_that_are_left_of_another_value_are_not_used(tmp_path: Path) -> No
         assert value.read(0, 1000) == rest * 100
 
 
-def test_own_changes_are_seen(store: CountingStore) -> None:
+def test_own_writes_are_visible(store: CountingStore) -> None:
     view = cached(store, pool(10**6), False)
     assert view.get("x") is None
     view.put("x", b"1")
@@ -247,19 +247,19 @@ def test_bounds() -> None:
     ]
 
 
-def test_attributes_that_were_not_looked_at_are_looked_for(tmp_path: Path) -> None:
+def test_unread_attributes_are_requested(tmp_path: Path) -> None:
     array = tessarr.create_array(tmp_path, shape=(4,), dtype="u1", zarr_format=2)
     array.attrs["unit"] = "m"
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
     spec = {"driver": "zarr", "kvstore": f"file://{tmp_path}/", "recheck_cached_metadata": False}
-    one = ts.open(spec, context=context).result()
-    stated = {**spec, "metadata": {"attributes": {"unit": "m"}}}
-    assert ts.open(stated, context=context).result().shape == one.shape
+    opened = ts.open(spec, context=context).result()
+    with_attributes = {**spec, "metadata": {"attributes": {"unit": "m"}}}
+    assert ts.open(with_attributes, context=context).result().shape == opened.shape
     with pytest.raises(ValueError, match="unit"):
         ts.open({**spec, "metadata": {"attributes": {"unit": "s"}}}, context=context).result()
 
 
-def test_what_is_remembered_stays_when_the_array_grows(store: CountingStore) -> None:
+def test_growth_keeps_cached_chunks(store: CountingStore) -> None:
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**7}})
     spec = {
         "driver": "zarr3",
@@ -274,7 +274,7 @@ def test_what_is_remembered_stays_when_the_array_grows(store: CountingStore) -> 
     assert count_requests(store, before) == {"opens": 0, "reads": 0}
 
 
-def test_what_is_changed_in_part_is_looked_at_once(store: CountingStore) -> None:
+def test_partial_write_reads_chunk_once(store: CountingStore) -> None:
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**7}})
     spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
     array = ts.open(spec, context=context).result()
@@ -286,7 +286,7 @@ def test_what_is_changed_in_part_is_looked_at_once(store: CountingStore) -> None
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_copies_of_metadata_are_looked_for_where_a_group_is(driver: str, tmp_path: Path) -> None:
+def test_resize_searches_consolidated_metadata_in_groups_above(driver: str, tmp_path: Path) -> None:
     store = CountingStore(LocalStore(tmp_path))
     form: Any = 3 if driver == "zarr3" else 2
     root = tessarr.create_group(store, zarr_format=form)
@@ -317,7 +317,7 @@ def test_open_sees_metadata_changed_by_others(own: bool, limit: int, tmp_path: P
     named = {"metadata_cache_pool": "cache_pool#own"} if own else {}
     for size in (4, 6, 8):
         others.resize(exclusive_max=[size]).result()
-        here = ts.open(spec | named, context=context).result()
-        assert here.shape == (size,)
-        here.read().result()
-        del here
+        handle = ts.open(spec | named, context=context).result()
+        assert handle.shape == (size,)
+        handle.read().result()
+        del handle

@@ -12,7 +12,7 @@ import pytest
 
 import tessarr
 import tessarr.tensorstore as ts
-from tessarr.codec.bz2 import BZ2
+from tessarr.codec.stdlib import BZ2
 from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore
 
@@ -27,8 +27,8 @@ class Decodings:
     count = 0
 
     def since(self) -> int:
-        found, self.count = self.count, 0
-        return found
+        count, self.count = self.count, 0
+        return count
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def _opened(
 
 
 @pytest.mark.parametrize("sharded", [False, True])
-def test_a_chunk_is_decoded_once(tmp_path: Path, decodings: Decodings, sharded: bool) -> None:
+def test_chunk_is_decoded_once(tmp_path: Path, decodings: Decodings, sharded: bool) -> None:
     array, store = _opened(tmp_path, 10**7, sharded=sharded)
     decodings.since()
     assert np.array_equal(array[:64, :128].read().result(), VALUES[:64, :128])
@@ -87,7 +87,7 @@ def test_a_chunk_is_decoded_once(tmp_path: Path, decodings: Decodings, sharded: 
     assert store.counts() == before
 
 
-def test_handles_of_one_context_have_them_together(tmp_path: Path, decodings: Decodings) -> None:
+def test_handles_of_context_share_decoded_chunks(tmp_path: Path, decodings: Decodings) -> None:
     array, _ = _opened(tmp_path, 10**7)
     array.read().result()
     decodings.since()
@@ -112,7 +112,7 @@ def test_written_chunk_is_decoded_again(tmp_path: Path, sharded: bool) -> None:
     assert np.array_equal(array[64:].read().result(), VALUES[64:])
 
 
-def test_the_limit_counts_decoded_bytes(tmp_path: Path, decodings: Decodings) -> None:
+def test_limit_counts_decoded_bytes(tmp_path: Path, decodings: Decodings) -> None:
     """The pool has room for three of eight chunks of 32 kB, and not for their encoded values."""
     array, store = _opened(tmp_path, 3 * 34_000)
     decodings.since()
@@ -133,7 +133,7 @@ def test_the_limit_counts_decoded_bytes(tmp_path: Path, decodings: Decodings) ->
     assert decodings.since() == 2
 
 
-def test_damaged_chunks_are_no_part_of_it(tmp_path: Path) -> None:
+def test_damaged_chunks_are_not_cached(tmp_path: Path) -> None:
     """Each read reports the damage, and reads a repaired chunk."""
     array, _ = _opened(tmp_path, 10**7, recheck_cached_data=True)
     whole = (tmp_path / "c/0/0").read_bytes()
@@ -145,10 +145,10 @@ def test_damaged_chunks_are_no_part_of_it(tmp_path: Path) -> None:
     assert array[0, 0].read().result() == VALUES[0, 0]
 
 
-def test_arrays_that_decode_the_same_bytes_to_others_do_not_meet(tmp_path: Path) -> None:
+def test_arrays_with_other_decoding_do_not_share_chunks(tmp_path: Path) -> None:
     """Two handles of one context share the cache, although they use different byte orders."""
     store, context = LocalStore(tmp_path), ts.Context({"cache_pool": {"total_bytes_limit": 10**7}})
-    found = []
+    results = []
     for endian in ("big", "little"):
         metadata = _metadata(sharded=False)
         metadata["codecs"][0] = {"name": "bytes", "configuration": {"endian": endian}}
@@ -161,23 +161,23 @@ def test_arrays_that_decode_the_same_bytes_to_others_do_not_meet(tmp_path: Path)
         if endian == "big":
             ts.open(spec, create=True).result().write(VALUES).result()
         array = ts.open(spec, context=context, open=True, assume_metadata=True).result()
-        found.append(array[:64, :128].read().result())
-    assert np.array_equal(found[0], VALUES[:64, :128])
-    assert np.array_equal(found[1], found[0].byteswap())
+        results.append(array[:64, :128].read().result())
+    assert np.array_equal(results[0], VALUES[:64, :128])
+    assert np.array_equal(results[1], results[0].byteswap())
 
 
 @pytest.mark.parametrize("data_type", ["bool", "string", "int4", "complex64"])
-def test_elements_of_every_kind_are_the_same_again(data_type: str, tmp_path: Path) -> None:
+def test_cached_elements_of_each_type_are_equal(data_type: str, tmp_path: Path) -> None:
     store, context = LocalStore(tmp_path), ts.Context({"cache_pool": {"total_bytes_limit": 10**7}})
-    made = tessarr.create_array(
+    created = tessarr.create_array(
         store, shape=(40,), chunks=(16,), dtype=data_type, compressors={"name": "gzip"}
     )
-    values = np.asarray(made[...]).copy()
+    values = np.asarray(created[...]).copy()
     if values.dtype.kind in "bc":
         values[::3] = 1
     elif data_type == "string":
         values[::3] = "text"
-    made[...] = values
+    created[...] = values
     spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}
     array = ts.open(spec, context=context, open=True).result()
     for _ in range(2):

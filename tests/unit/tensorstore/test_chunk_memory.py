@@ -25,10 +25,10 @@ def faults() -> int:
 @pytest.mark.parametrize("driver", ["memory", "file"])
 @pytest.mark.parametrize("parts", [1, 8], ids=["whole", "rows"])
 def test_memory_of_replaced_values_is_reused(driver: str, parts: int, tmp_path: Path) -> None:
-    place: dict[str, Any] = {"driver": driver, "path": f"{tmp_path}/"}
+    kvstore: dict[str, Any] = {"driver": driver, "path": f"{tmp_path}/"}
     chunks = {"name": "regular", "configuration": {"chunk_shape": [512, 512]}}
     metadata = {"shape": [SIDE, SIDE], "data_type": "float32", "chunk_grid": chunks}
-    spec = {"driver": "zarr3", "kvstore": place, "metadata": metadata}
+    spec = {"driver": "zarr3", "kvstore": kvstore, "metadata": metadata}
     array = ts.open(spec, create=True).result()
     values = np.arange(SIDE * SIDE, dtype="f4").reshape(SIDE, SIDE)
 

@@ -33,7 +33,7 @@ def test_resources_are_inherited() -> None:
     assert ts.Context()["cache_pool"] is not ts.Context()["cache_pool"]
 
 
-def test_names_refer_to_others() -> None:
+def test_named_resource_refers_to_other_resource() -> None:
     context = ts.Context({"cache_pool#a": "cache_pool#b", "cache_pool#b": {"total_bytes_limit": 7}})
     assert context["cache_pool#a"] is context["cache_pool#b"]
     for circle in (
@@ -50,7 +50,7 @@ def test_names_refer_to_others() -> None:
         context["cache_pool#c"]
 
 
-def test_a_name_may_be_another_resource_of_the_parent() -> None:
+def test_name_refers_to_resource_of_parent() -> None:
     parent = ts.Context({"cache_pool": "cache_pool#a", "cache_pool#a": {"total_bytes_limit": 9}})
     child = ts.Context({"cache_pool#a": "cache_pool"}, parent)
     assert child["cache_pool#a"] is child["cache_pool"] is parent["cache_pool#a"]
@@ -113,7 +113,7 @@ def test_defaults_are_left_out() -> None:
     }
 
 
-def test_a_pickle_holds_the_json() -> None:
+def test_pickle_holds_json() -> None:
     context = ts.Context({"cache_pool": {"total_bytes_limit": 3}}, ts.Context({}))
     again = pickle.loads(pickle.dumps(context))
     assert again["cache_pool"].to_json() == {"total_bytes_limit": 3}
@@ -122,7 +122,7 @@ def test_a_pickle_holds_the_json() -> None:
     assert pickle.loads(pickle.dumps(spec)).to_json() == spec.to_json()
 
 
-def test_resources_stay_the_same_within_a_pickle() -> None:
+def test_pickled_resources_stay_identical() -> None:
     parent = ts.Context({"memory_key_value_store#a": {}, "cache_pool": {"total_bytes_limit": 5}})
     context = ts.Context({"cache_pool#b": "cache_pool"}, parent)
     pool, memory = context["cache_pool#b"], context["memory_key_value_store#a"]
@@ -135,23 +135,22 @@ def test_resources_stay_the_same_within_a_pickle() -> None:
     assert pickle.loads(pickle.dumps(ts.Context()))["cache_pool"].to_json() == {}
 
 
-def test_a_deep_copy_of_memory_is_another_one() -> None:
+def test_deep_copied_memory_store_is_separate() -> None:
     store = ts.KvStore.open("memory://x/").result()
     store["k"] = b"1"
     other = copy.deepcopy(store)
     assert (other.path, other.list().result(), copy.copy(store)["k"]) == ("x/", [], b"1")
 
 
-def test_a_pool_that_may_be_absent() -> None:
+def test_absent_optional_resource_is_not_bound() -> None:
     kinds = {"cache_pool": "cache_pool", "metadata_cache_pool": "cache_pool"}
     optional = frozenset({"metadata_cache_pool"})
     json = {"cache_pool": "cache_pool#a"}
-    found = References.parse(kinds, json, optional)
+    result = References.parse(kinds, json, optional)
     assert not json
-    bound = found.bind(ts.Context({"cache_pool#a": {"total_bytes_limit": 1}}))
+    bound = result.bind(ts.Context({"cache_pool#a": {"total_bytes_limit": 1}}))
     assert set(bound.values) == {"cache_pool"}
-    naming = Naming()
-    bound.collect_resources(naming)
+    naming = Naming([bound])
     assert bound.json(naming) == {"cache_pool": "cache_pool#a"}
     assert naming.context() == {"cache_pool#a": {"total_bytes_limit": 1}}
 
@@ -193,7 +192,7 @@ class Slow(BytesBytesCodec):
 
 @pytest.mark.parametrize("driver", ["memory", "file"])
 @pytest.mark.parametrize("limit", [1, 2])
-def test_no_more_chunks_are_coded_at_a_time(driver: str, limit: int, tmp_path: Path) -> None:
+def test_data_copy_limit_bounds_concurrent_codecs(driver: str, limit: int, tmp_path: Path) -> None:
     """The limit applies to all arrays that share the resource, and in transactions, too."""
     context = ts.Context({"data_copy_concurrency": {"limit": limit}})
     arrays = [
@@ -226,7 +225,7 @@ def test_no_more_chunks_are_coded_at_a_time(driver: str, limit: int, tmp_path: P
 SHARDS = [{"name": "sharding_indexed", "configuration": {"codecs": ["bytes", "test.slow"]}}]
 
 
-def test_files_are_used_as_the_context_says(tmp_path: Path) -> None:
+def test_file_options_of_context_reach_store(tmp_path: Path) -> None:
     """File options reach the opened store, and other options do not."""
     json = {
         "file_io_concurrency": {"limit": 3},

@@ -89,7 +89,7 @@ def test_copy_converts_data_types(stored: ts.TensorStore) -> None:
     assert (out == VALUES).all()
 
 
-def test_a_target_in_memory_may_be_part_of_the_source() -> None:
+def test_copy_to_overlapping_memory_is_correct() -> None:
     values = np.arange(20)
     store = ts.array(values)
     store[1:].write(store[:19]).result()

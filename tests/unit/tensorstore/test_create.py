@@ -75,9 +75,9 @@ def test_properties_outlive_metadata(name: str) -> None:
     meta = stores[1]._driver.array.metadata
     assert properties.meta is meta
     assert properties.metadata_json["shape"] == [7, 8]
-    told = stores[1].spec()
-    assert told.shape == (7, 8)
-    again = ts.open(told, context=ts.Context(), create=True, delete_existing=True).result()
+    retained = stores[1].spec()
+    assert retained.shape == (7, 8)
+    again = ts.open(retained, context=ts.Context(), create=True, delete_existing=True).result()
     assert again._driver.array.metadata == meta  # type: ignore[attr-defined]
 
 
@@ -86,7 +86,7 @@ def test_similar_arrays_equal_separate_ones(name: str) -> None:
     """Each is stored like the first of its kind, and reads back equally."""
     layout = ts.ChunkLayout(chunk_shape=[4, 5])
     kinds: list[dict[str, Any]] = [{"dtype": "int16"}, {"dtype": "float32", "chunk_layout": layout}]
-    told = {}
+    documents = {}
     for turn in range(2):
         cases = list(range(12))
         for k in cases if turn else reversed(cases):
@@ -95,7 +95,7 @@ def test_similar_arrays_equal_separate_ones(name: str) -> None:
                 {"driver": name, "kvstore": f"memory://{turn}/"}, **NEW, **parts
             ).result()
             result = _stored(built), built.schema, built[1:3, 2].read().result().tolist()
-            assert told.setdefault(k, result) == result
+            assert documents.setdefault(k, result) == result
             assert result[0]["shape"] == parts["shape"]
             assert built.fill_value == parts["fill_value"]
 
@@ -121,7 +121,7 @@ def test_invalid_metadata_shape_is_refused(name: str, shape: Any) -> None:
         ts.open({**spec, "metadata": {"shape": shape}}).result()
 
 
-def test_fill_value_refused_by_codec_is_refused_again() -> None:
+def test_codec_refuses_fill_value_at_each_create() -> None:
     cast = ts.CodecSpec(
         {
             "driver": "zarr3",
@@ -138,27 +138,27 @@ def test_fill_value_refused_by_codec_is_refused_again() -> None:
                 ts.open(spec, **parts).result()
 
 
-@pytest.mark.parametrize("place", ["memory://a/", {"driver": "memory", "path": "a/"}])
+@pytest.mark.parametrize("location", ["memory://a/", {"driver": "memory", "path": "a/"}])
 @FORMATS
-def test_duplicate_location_is_refused(name: str, place: Any) -> None:
-    ts.Spec({"driver": name, "kvstore": place}).update(create=True)
+def test_duplicate_location_is_refused(name: str, location: Any) -> None:
+    ts.Spec({"driver": name, "kvstore": location}).update(create=True)
     with pytest.raises(ValueError, match="twice"):
-        ts.open({"driver": name, "kvstore": place}, kvstore="memory://b/")
+        ts.open({"driver": name, "kvstore": location}, kvstore="memory://b/")
     with pytest.raises(ValueError, match="kvstore"):
-        ts.open({"driver": "cast", "base": {"driver": name}, "kvstore": place, "dtype": "int8"})
+        ts.open({"driver": "cast", "base": {"driver": name}, "kvstore": location, "dtype": "int8"})
 
 
 def test_later_change_of_location_does_not_change_spec() -> None:
-    place = ts.KvStore.Spec("memory://a/")
-    spec = ts.Spec({"driver": "zarr3", "kvstore": place})
-    place.path = "b/"
+    location = ts.KvStore.Spec("memory://a/")
+    spec = ts.Spec({"driver": "zarr3", "kvstore": location})
+    location.path = "b/"
     assert spec.kvstore.path == "a/"
     built = ts.open(spec, create=True, dtype="int8", shape=[2]).result()
     assert built.kvstore.path == "a/"
 
 
 @FORMATS
-def test_delete_existing_keeps_the_folder(name: str, tmp_path: Path) -> None:
+def test_delete_existing_keeps_folder(name: str, tmp_path: Path) -> None:
     """The folder's content is gone, and the folder itself is the same."""
     spec = {"driver": name, "kvstore": f"file://{tmp_path}/a/"}
     for length in (3, 4):
@@ -196,7 +196,7 @@ def _views(schema: ts.Schema) -> list[ts.Schema]:
     ]
 
 
-def test_fill_values_of_schemas_cannot_be_written_to() -> None:
+def test_schema_fill_values_are_read_only() -> None:
     """Fill values of views and users' arrays are also read-only, because a memo holds schemas."""
     arguments = np.arange(3, dtype="int32")
     schema = ts.Schema(dtype="int32", shape=[4, 3], fill_value=arguments)
@@ -285,7 +285,7 @@ def test_pickled_metadata_have_no_derived_values() -> None:
     assert not again.derived
 
 
-def test_a_nan_of_any_bits_creates_an_array() -> None:
+def test_nan_with_any_bits_creates_array() -> None:
     """Format 2 has a name for only one NaN, which Tessarr stores for all."""
     odd = np.array([0x7FC00001], "u4").view("f4")[0]
     for name, bits in (("zarr", 0x7FC00000), ("zarr3", 0x7FC00001)):
@@ -342,10 +342,10 @@ def test_bytes_by_keyword(data_type: str, fill: Any) -> None:
         _filled(data_type, b"abcd")
 
 
-@pytest.mark.parametrize("how", [{"create": True}, {"open": True, "assume_metadata": True}])
-def test_chunk_shape_of_rank_0_sets_rank(how: dict[str, bool]) -> None:
+@pytest.mark.parametrize("options", [{"create": True}, {"open": True, "assume_metadata": True}])
+def test_chunk_shape_of_rank_0_sets_rank(options: dict[str, bool]) -> None:
     spec: dict[str, Any] = {"driver": "zarr", "kvstore": "memory://"}
-    built = ts.open({**spec, "metadata": {"chunks": []}}, dtype="float32", **how).result()
+    built = ts.open({**spec, "metadata": {"chunks": []}}, dtype="float32", **options).result()
     assert (built.rank, built.dtype.name) == (0, "float32")
     with pytest.raises(ValueError, match="shape or domain"):
-        ts.open({**spec, "metadata": {"chunks": [2]}}, dtype="float32", **how).result()
+        ts.open({**spec, "metadata": {"chunks": [2]}}, dtype="float32", **options).result()

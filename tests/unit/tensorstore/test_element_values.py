@@ -133,23 +133,23 @@ def test_bytes_and_sets_are_not_json(value: Any) -> None:
 def test_json_of_specs_is_plain() -> None:
     members = {"a": range(3), "b": Fraction(1, 2), "c": [Word.A, Number.ONE, deque([1])]}
     spec = ts.Spec({"driver": "zarr3", "metadata": {"attributes": members}})
-    told = spec.to_json()["metadata"]["attributes"]
-    assert told == {"a": [0, 1, 2], "b": 0.5, "c": ["a", 1, [1]]}
-    assert {type(item) for item in told["c"]} == {str, int, list}
+    document = spec.to_json()["metadata"]["attributes"]
+    assert document == {"a": [0, 1, 2], "b": 0.5, "c": ["a", 1, [1]]}
+    assert {type(item) for item in document["c"]} == {str, int, list}
 
 
-def test_a_range_is_a_list_of_elements() -> None:
+def test_range_is_list_of_elements() -> None:
     store = ts.array(range(3), dtype="json")
     assert (store.shape, store.read().result().tolist()) == ((3,), [0, 1, 2])
     store.write(range(3, 6)).result()
     assert store.read().result().tolist() == [3, 4, 5]
 
 
-def test_json_of_an_array() -> None:
+def test_json_of_array() -> None:
     assert ts.json(np.array([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
 
 
-def test_format_2_stores_no_text_without_a_filter() -> None:
+def test_format_2_stores_no_text_without_filter() -> None:
     """The old content is unchanged."""
     context = ts.Context()
     spec = {"driver": "zarr", "kvstore": "memory://a/"}

@@ -36,7 +36,7 @@ TOO_LARGE: dict[str, tuple[str, Callable[[int], Any]]] = {
 
 @pytest.mark.parametrize("number", [10**400, 10**5000], ids=["floats", "digits"])
 @pytest.mark.parametrize("name", TOO_LARGE)
-def test_numbers_that_are_too_large(name: str, number: int) -> None:
+def test_too_large_number_error_names_member(name: str, number: int) -> None:
     """The error names the member; it is also an OverflowError."""
     where, act = TOO_LARGE[name]
     with pytest.raises(TooLargeError, match=where):
@@ -47,13 +47,13 @@ def _keys() -> Any:
     return ts.KvStore.open("memory://").result()
 
 
-@pytest.mark.parametrize("place", ["/metadata/shape/1", "/schema/fill_value", "/context/a/b"])
-def test_json_integer_errors_have_a_path(place: str) -> None:
+@pytest.mark.parametrize("path", ["/metadata/shape/1", "/schema/fill_value", "/context/a/b"])
+def test_json_integer_errors_have_path(path: str) -> None:
     """The error names the first number that TensorStore's JSON cannot contain."""
     json: Any = 10**5000
-    for name in reversed(place.split("/")[1:]):
+    for name in reversed(path.split("/")[1:]):
         json = [1, json] if name == "1" else {name: json}
-    with pytest.raises(TooLargeError, match=f"^{place}: Expected integers of at most 64 bits"):
+    with pytest.raises(TooLargeError, match=f"^{path}: Expected integers of at most 64 bits"):
         ts.Spec({"driver": "zarr3", **json})
 
 
@@ -81,7 +81,7 @@ def test_codecs_without_shards() -> None:
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr", "auto"])
-def test_arrays_that_are_missing(driver: str, tmp_path: Path) -> None:
+def test_missing_array_error_has_url(driver: str, tmp_path: Path) -> None:
     """The error has the URL of the missing array."""
     for url in ("memory://a%20b/c/", f"file://{tmp_path}/c/"):
         with pytest.raises(NotFoundError, match=f"at '{url}': .*zarr") as caught:
@@ -96,7 +96,7 @@ def test_location_without_url() -> None:
         ts.open({"driver": "zarr3", "kvstore": layers}).result()
 
 
-def test_arrays_that_exist(tmp_path: Path) -> None:
+def test_existing_array_error_has_url(tmp_path: Path) -> None:
     """The error has the URL of the existing array."""
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/a/"}
     ts.open(spec, create=True, dtype="int8", shape=[3]).result()
@@ -180,8 +180,8 @@ def test_outside_position_error_names_dimension(name: str) -> None:
     act, expected = OUTSIDE[name]
     with pytest.raises((ArgumentError, SelectionError)) as raised:
         act()
-    told = str(raised.value).removeprefix("OUT_OF_RANGE: ").removeprefix("cannot read or write: ")
-    assert told == expected.format("positions do not count from the end")
+    text = str(raised.value).removeprefix("OUT_OF_RANGE: ").removeprefix("cannot read or write: ")
+    assert text == expected.format("positions do not count from the end")
 
 
 class AbsentError(NotFoundError):
@@ -199,23 +199,23 @@ def _describe(own: Exception) -> Any:
     return ts.virtual_chunked(read, dtype=ts.int8, shape=[3]).read().exception()
 
 
-def test_errors_of_the_user_are_not_changed() -> None:
+def test_errors_of_user_are_not_changed() -> None:
     """The error with TensorStore's code is a new one with the same text."""
     own = AbsentError("a", 3)
     own.add_note("looked for in vain")
     own.__cause__ = KeyError("a")
-    told = _describe(own)
-    assert type(told) is AbsentError
-    assert (told.count, told.key, told.kind, told.errno) == (3, "a", "not_found", own.errno)
-    assert (str(told), told.args) == ("NOT_FOUND: a is absent", ("NOT_FOUND: a is absent",))
-    assert told.__cause__ is own.__cause__
-    told.add_note("here")
+    text = _describe(own)
+    assert type(text) is AbsentError
+    assert (text.count, text.key, text.kind, text.errno) == (3, "a", "not_found", own.errno)
+    assert (str(text), text.args) == ("NOT_FOUND: a is absent", ("NOT_FOUND: a is absent",))
+    assert text.__cause__ is own.__cause__
+    text.add_note("here")
     assert (str(own), own.args) == ("a is absent", ("a is absent",))
     assert own.__notes__ == ["looked for in vain"]
 
 
 def test_store_error_has_errno() -> None:
     own = StoreError("no", errno=13, retryable=True)
-    told = _describe(own)
-    assert (str(told), told.errno, told.retryable) == ("PERMISSION_DENIED: no", 13, True)
+    text = _describe(own)
+    assert (str(text), text.errno, text.retryable) == ("PERMISSION_DENIED: no", 13, True)
     assert str(own) == "no"

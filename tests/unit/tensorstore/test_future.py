@@ -18,14 +18,14 @@ import pytest
 import tessarr.tensorstore as ts
 from tessarr.tensorstore.future import combine, executor
 from tessarr.tensorstore.future.combine import convert_result, join_futures
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.future.future import spawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 
-def test_a_result_is_waited_for() -> None:
+def test_result_is_waited_for() -> None:
     promise, future = ts.Promise.new()
     assert not future.done()
     threading.Timer(0.02, promise.set_result, [5]).start()
@@ -42,7 +42,7 @@ def test_waiting_ends() -> None:
         future.exception(timeout=0)
 
 
-def test_an_error_is_raised_as_it_is() -> None:
+def test_future_raises_original_error() -> None:
     promise, future = ts.Promise.new()
     error = KeyError("x")
     promise.set_exception(error)
@@ -55,7 +55,7 @@ def test_an_error_is_raised_as_it_is() -> None:
         promise.set_exception(5)
 
 
-def test_what_was_cancelled_stays_so() -> None:
+def test_cancelled_future_is_final() -> None:
     promise, future = ts.Promise.new()
     assert future.cancel()
     assert not future.cancel()
@@ -68,7 +68,7 @@ def test_what_was_cancelled_stays_so() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError, asyncio.CancelledError])
-def test_what_a_callback_raises_is_reported(
+def test_callback_error_is_reported(
     error: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     promise, future = ts.Promise.new()
@@ -85,7 +85,7 @@ def test_what_a_callback_raises_is_reported(
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
-def test_what_ends_the_program_is_raised_when_all_know_the_end(end: type[BaseException]) -> None:
+def test_system_exit_in_callback_is_raised_after_all_callbacks(end: type[BaseException]) -> None:
     promise, future = ts.Promise.new()
     seen: list[ts.Future[int]] = []
 
@@ -100,16 +100,16 @@ def test_what_ends_the_program_is_raised_when_all_know_the_end(end: type[BaseExc
     assert future.result() == 1
 
 
-def test_a_callback_that_ends_a_thread_does_not_end_one_of_ours(
+def test_system_exit_in_callback_keeps_worker_thread(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    gone = [_left_by(sys.exit) for _ in range(40)]  # more tasks than threads
+    gone = [_run_and_end_thread(sys.exit) for _ in range(40)]  # more tasks than threads
     assert [future.result(60) for future in gone] == [5] * 40
     assert spawn(lambda: 6).result(60) == 6
     assert all(record.exc_info for record in caplog.records)
 
 
-def _left_by(leave: Callable[[], object]) -> ts.Future[int]:
+def _run_and_end_thread(leave: Callable[[], object]) -> ts.Future[int]:
     may = threading.Event()
     future = spawn(lambda: may.wait(60) and 5)
     future.add_done_callback(lambda _: leave())
@@ -132,7 +132,7 @@ def test_callbacks_are_called_once() -> None:
     assert seen == [future, future]
 
 
-def test_a_callback_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_callback_does_not_stop_others(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[object] = []
     promise, future = ts.Promise.new()
     future.add_done_callback(lambda _: 1 // 0)
@@ -167,17 +167,17 @@ def test_futures_of_values_and_coroutines() -> None:
         ts.Future(work)
 
 
-def test_a_coroutine_waits_for_another_thread() -> None:
+def test_coroutine_waits_for_another_thread() -> None:
     async def main() -> list[int]:
         pairs = [ts.Promise.new() for _ in range(5)]
-        for at, (promise, _) in enumerate(pairs):
-            threading.Timer(0.005, promise.set_result, [at]).start()
-        return list(await asyncio.gather(*(asyncio.ensure_future(one) for _, one in pairs)))
+        for index, (promise, _) in enumerate(pairs):
+            threading.Timer(0.005, promise.set_result, [index]).start()
+        return list(await asyncio.gather(*(asyncio.ensure_future(future) for _, future in pairs)))
 
     assert asyncio.run(main()) == [0, 1, 2, 3, 4]
 
 
-def test_a_cancelled_coroutine_cancels_what_it_waits_for() -> None:
+def test_cancelled_coroutine_cancels_awaited_future() -> None:
     async def main() -> None:
         _, future = ts.Promise.new()
         task = asyncio.ensure_future(future)
@@ -203,7 +203,7 @@ def test_a_cancelled_coroutine_cancels_what_it_waits_for() -> None:
     asyncio.run(main())
 
 
-def test_many_threads_wait_for_one() -> None:
+def test_many_threads_wait_for_one_future() -> None:
     promise, future = ts.Promise.new()
     results: list[int] = []
     threads = [threading.Thread(target=lambda: results.append(future.result())) for _ in range(8)]
@@ -237,17 +237,17 @@ def test_waiting_thread_runs_queued_task(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_combined_result_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last two futures can end at the same time: only one computes the result."""
-    (first, one), (second, other) = ts.Promise.new(), ts.Promise.new()
+    (first, first_future), (second, other) = ts.Promise.new(), ts.Promise.new()
     making, go_on = threading.Event(), threading.Event()
     others = threading.Thread(target=second.set_result, args=(2,))
-    made: list[int] = []
+    created: list[int] = []
 
     def make() -> int:
-        made.append(one.result() + other.result())
+        created.append(first_future.result() + other.result())
         making.set()
-        if len(made) == 1:
+        if len(created) == 1:
             go_on.wait(20)
-        return made[-1]
+        return created[-1]
 
     class Lock:
         lock = threading.Lock()
@@ -262,14 +262,14 @@ def test_combined_result_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> No
                 making.wait(20)
 
     monkeypatch.setattr(combine, "allocate_lock", Lock)
-    future = join_futures([one, other], make)
+    future = join_futures([first_future, other], make)
     first.set_result(1)
     go_on.set()
     others.join()
-    assert (future.result(), made) == (3, [3])
+    assert (future.result(), created) == (3, [3])
 
 
-def test_more_work_than_threads_is_done_in_its_turn() -> None:
+def test_work_beyond_threads_is_queued() -> None:
     begun, going = threading.Semaphore(0), threading.Event()
 
     def work() -> int:
@@ -289,9 +289,9 @@ def test_more_work_than_threads_is_done_in_its_turn() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
+def test_running_work_completes_before_exit(tmp_path: Path) -> None:
     program = (
-        "import time; from tessarr.tensorstore.future.spawn import spawn\n"
+        "import time; from tessarr.tensorstore.future.future import spawn\n"
         "import pathlib, sys\n"
         "for k in range(40):\n"
         "    file = pathlib.Path(sys.argv[1]) / str(k)\n"
@@ -303,7 +303,7 @@ def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_fork_has_threads_of_its_own() -> None:
+def test_forked_child_has_own_threads() -> None:
     context = multiprocessing.get_context("fork")
     assert spawn(lambda: 1).result() == 1
     process = context.Process(target=_in_the_fork)
@@ -319,13 +319,13 @@ def _in_the_fork() -> None:
     sys.exit(0 if ended.wait(10) else 1)
 
 
-def test_a_promise_that_is_forgotten_ends_its_future() -> None:
+def test_dropped_promise_fails_future() -> None:
     promise, future = ts.Promise.new()
-    told: list[BaseException | None] = []
-    future.add_done_callback(lambda done: told.append(done.exception()))
+    events: list[BaseException | None] = []
+    future.add_done_callback(lambda done: events.append(done.exception()))
     del promise
     gc.collect()
     assert future.done()
-    assert isinstance(told[0], ValueError)
+    assert isinstance(events[0], ValueError)
     with pytest.raises(TypeError):
         ts.Promise()

@@ -12,7 +12,6 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.errors import ReadOnlyError
-from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver
 from tessarr.tensorstore.handle.handle import build_handle
 
 VALUES = np.arange(48, dtype="u2").reshape(6, 8)
@@ -22,7 +21,7 @@ VALUES = np.arange(48, dtype="u2").reshape(6, 8)
 def store() -> ts.TensorStore:
     array = tessarr.create_array(None, shape=(6, 8), chunks=(2, 3), dtype="u2")
     array[...] = VALUES
-    return build_handle(ZarrDriver(array))
+    return ts.open({"driver": "zarr3", "kvstore": array.store}).result()
 
 
 def test_properties(store: ts.TensorStore) -> None:
@@ -43,7 +42,7 @@ def test_properties(store: ts.TensorStore) -> None:
     ],
 )
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_read_as_numpy(store: ts.TensorStore, key: Any, order: Any) -> None:
+def test_read_returns_numpy_array(store: ts.TensorStore, key: Any, order: Any) -> None:
     result = store[key].read(order=order).result()
     np.testing.assert_array_equal(result, VALUES[key], strict=True)
     assert result.flags.c_contiguous if order == "C" else result.flags.f_contiguous
@@ -60,7 +59,7 @@ def test_stored_index_array_selects_elements() -> None:
     assert view[stored.lazy[0]].read().result() == 3
 
 
-def test_read_of_one_element_is_an_array(store: ts.TensorStore) -> None:
+def test_read_of_one_element_is_array(store: ts.TensorStore) -> None:
     result = store[2, 3].read().result()
     assert isinstance(result, np.ndarray)
     assert result.shape == ()
@@ -98,7 +97,7 @@ def test_write(store: ts.TensorStore) -> None:
 
 def test_copies_align(store: ts.TensorStore) -> None:
     array = tessarr.create_array(None, shape=(8, 6), chunks=(3, 4), dtype="i4")
-    target = build_handle(ZarrDriver(array))
+    target = ts.open({"driver": "zarr3", "kvstore": array.store}).result()
     target.label["x", "y"].write(store.label["y", "x"]).result()
     np.testing.assert_array_equal(array[:], VALUES.T)
     target[0:2, 1:5].write(store[2:6, 7]).result()
@@ -110,7 +109,7 @@ def test_copies_align(store: ts.TensorStore) -> None:
 
 
 @pytest.mark.parametrize(("to", "of"), [("0:5", "1:6"), ("1:6", "0:5"), ("0:3", "3:6")])
-def test_copies_within_an_array(store: ts.TensorStore, to: str, of: str) -> None:
+def test_copies_within_array(store: ts.TensorStore, to: str, of: str) -> None:
     item, other = (slice(*map(int, text.split(":"))) for text in (to, of))
     expected = VALUES.copy()
     expected[item] = VALUES[other]
@@ -118,7 +117,7 @@ def test_copies_within_an_array(store: ts.TensorStore, to: str, of: str) -> None
     np.testing.assert_array_equal(store, expected)
 
 
-def test_an_array_written_with_itself_reversed(store: ts.TensorStore) -> None:
+def test_array_written_with_itself_reversed(store: ts.TensorStore) -> None:
     store.write(store[::-1]).result()
     np.testing.assert_array_equal(store, VALUES[::-1])
 
@@ -197,7 +196,7 @@ def test_modes(store: ts.TensorStore) -> None:
     assert (reading[2].mode, writing.T.mode) == ("r", "w")
 
 
-def test_handle_is_not_a_sequence(store: ts.TensorStore) -> None:
+def test_handle_is_not_sequence(store: ts.TensorStore) -> None:
     assert store
     with pytest.raises(TypeError):
         iter(store)

@@ -16,7 +16,7 @@ from tessarr.errors import TessarrError
 DEPTH = 100_000
 
 
-class UntoldError(Exception):
+class SilentError(Exception):
     """Raised by ``__repr__``."""
 
 
@@ -28,7 +28,7 @@ class Mute:
     """An object whose representation raises an error."""
 
     def __repr__(self) -> str:
-        raise UntoldError
+        raise SilentError
 
     __str__ = __repr__
 
@@ -194,7 +194,7 @@ def _name(make: Any) -> str:
     return str(getattr(make, "__qualname__", make))
 
 
-MADE: dict[str, Callable[[Any], Any]] = {
+CALLS: dict[str, Callable[[Any], Any]] = {
     **{
         f"{_name(make)} {one}": _by_keyword(make, one)
         for make, names in KEYWORDS.items()
@@ -279,7 +279,7 @@ MADE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", CALLS)
 def test_invalid_argument_has_single_short_error(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,10 +287,10 @@ def test_invalid_argument_has_single_short_error(
     monkeypatch.setattr(sys, "unraisablehook", unraised.append)
     faults = []
     for kind, value in POOL.items():
-        for place, within in enumerate(WITHIN):
-            fault = _fault(MADE[name], within(value))
+        for index, within in enumerate(WITHIN):
+            fault = _fault(CALLS[name], within(value))
             if fault:
-                faults.append(f"{kind}, {place}: {fault}")
+                faults.append(f"{kind}, {index}: {fault}")
     assert faults == []
     assert unraised == []
 
@@ -316,9 +316,9 @@ def _fault(make: Callable[[Any], Any], value: Any) -> str:
         return f"{len(text)} letters" if len(text) > 1500 else "" if text else "no letters"
     try:
         repr(built)
-    except UntoldError:  # the object is in it
+    except SilentError:  # the object is in it
         return ""
     except Exception as error:
-        told = f"a {type(built).__name__} that is not shown: {type(error).__name__}"
-        return "" if built is value else told
+        description = f"a {type(built).__name__} that is not shown: {type(error).__name__}"
+        return "" if built is value else description
     return ""

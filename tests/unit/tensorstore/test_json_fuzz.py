@@ -196,7 +196,7 @@ KINDS: list[tuple[str, Callable[[Any], Any], st.SearchStrategy[Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "make", "form"), KINDS, ids=[kind[0] for kind in KINDS])
-def test_any_json_is_a_value_or_an_error(
+def test_any_json_is_value_or_error(
     name: str, make: Callable[[Any], Any], form: st.SearchStrategy[Any]
 ) -> None:
     """The JSON of an accepted value is accepted, and has the same JSON again."""
@@ -348,18 +348,18 @@ COMPLETE: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
-def _places(json: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield at
+def _json_paths(json: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
     members = json.items() if isinstance(json, dict) else ()
     items = enumerate(json) if isinstance(json, list) else ()
     for name, value in (*members, *items):
-        yield from _places(value, (*at, name))
+        yield from _json_paths(value, (*path, name))
 
 
-def _with(json: Any, at: tuple[Any, ...], value: Any) -> Any:
-    if not at:
+def _with(json: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
         return value
-    name, *rest = at
+    name, *rest = path
     copied = json.copy()
     copied[name] = _with(json[name], tuple(rest), value)
     return copied
@@ -371,10 +371,10 @@ def test_errors_show_any_value_briefly(name: str, hostile: str) -> None:
     """Unprintable and very long values produce Tessarr's errors at any position."""
     make, json = COMPLETE[name]
     make(json)
-    for at in _places(json):
+    for path in _json_paths(json):
         try:
-            make(_with(json, at, HOSTILE[hostile]))
+            make(_with(json, path, HOSTILE[hostile]))
         except TessarrError as error:
             message = str(error)
             message.encode()
-            assert len(message) < 2000, (at, message[:200])
+            assert len(message) < 2000, (path, message[:200])

@@ -49,11 +49,11 @@ def _in_another_process(path: Path, name: str) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_zip_file_is_open_to_others_until_it_is_written(tmp_path: Path) -> None:
+def test_zip_kvstore_allows_other_writers_until_first_write(tmp_path: Path) -> None:
     """The store sees other writers' changes; from then on it is the only writer, without losses."""
     path = tmp_path / "a.zip"
-    with ZipStore(path, mode="w") as made:
-        made["a"] = b"1"
+    with ZipStore(path, mode="w") as writer:
+        writer["a"] = b"1"
     store = ts.KvStore.open(f"file://{path}|zip:").result()
     assert store.list().result() == [b"a"]
     for name in ("b", "c"):
@@ -68,7 +68,7 @@ def test_a_zip_file_is_open_to_others_until_it_is_written(tmp_path: Path) -> Non
     assert dict(ZipStore(path, mode="r")) == {"a": b"2", "b": b"2", "c": b"2", "d": b"3"}
 
 
-def test_a_zip_file_that_another_writes_is_not_written(tmp_path: Path) -> None:
+def test_zip_kvstore_with_other_writer_refuses_write(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as made:
         made["a"] = b"1"
@@ -94,7 +94,7 @@ def _meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, work: Callable[[], ob
 
 
 @pytest.mark.parametrize("before", [b"1", None])
-def test_what_others_do_to_a_zip_file_before_it_is_written_is_compared(
+def test_zip_kvstore_write_compares_changed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None
 ) -> None:
     path = tmp_path / "a.zip"
@@ -114,7 +114,7 @@ def test_what_others_do_to_a_zip_file_before_it_is_written_is_compared(
     assert (done.generation, store["a"]) == (b"", b"2")
 
 
-def test_parts_of_a_chunk_that_others_write_to_a_zip_file_stay(
+def test_zip_kvstore_keeps_chunk_parts_of_other_writers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"file://{tmp_path}/a.zip|zip:|zarr3:"
@@ -135,7 +135,7 @@ def test_parts_of_a_chunk_that_others_write_to_a_zip_file_stay(
     assert array.read().result().tolist() == [5, 1, 1, 7]
 
 
-def test_zip_file_created_by_others_is_reported(
+def test_zip_kvstore_creation_conflict_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.zip"
@@ -146,14 +146,14 @@ def test_zip_file_created_by_others_is_reported(
             writer["a"] = b"1"
 
     _meanwhile(monkeypatch, "_create_file", others)
-    with pytest.raises(StoreError, match="do it again") as raised:
+    with pytest.raises(StoreError, match="try again") as raised:
         store["b"] = b"2"
     assert raised.value.retryable
     store["b"] = b"2"
     assert store.list().result() == [b"a", b"b"]
 
 
-def test_a_zip_file_that_others_are_writing_is_read_later(tmp_path: Path) -> None:
+def test_zip_kvstore_reads_file_after_other_writer(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with ZipStore(path, mode="w") as made:
         made["a"] = b"1"
@@ -166,12 +166,12 @@ def test_a_zip_file_that_others_are_writing_is_read_later(tmp_path: Path) -> Non
     assert store["a"] == b"22"
 
 
-def test_a_zip_file_that_is_gone_has_no_keys(tmp_path: Path) -> None:
+def test_deleted_zip_file_has_no_keys(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     store = ts.KvStore.open(f"file://{path}|zip:").result()
     for value in (b"1", b"2"):
-        with ZipStore(path, mode="w") as made:
-            made["a"] = value
+        with ZipStore(path, mode="w") as writer:
+            writer["a"] = value
         assert store["a"] == value
         path.unlink()
         assert store.list().result() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections import OrderedDict
 from enum import IntEnum
 from typing import Any
@@ -27,12 +26,11 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN, PLAIN)
-def test_only_equal_values_have_one_key(one: Any, other: Any) -> None:
+def test_memo_keys_are_equal_for_equal_values(one: Any, other: Any) -> None:
     """Keys are equal if and only if Python's representations are, including types and order."""
     keys = make_cache_key(one), make_cache_key(other)
     if None not in keys:
-        told = marshal.dumps(one, 2), marshal.dumps(other, 2)
-        assert (keys[0] == keys[1]) == (told[0] == told[1])
+        assert (keys[0] == keys[1]) == (repr(one) == repr(other))
     assert make_cache_key([one, other]) != make_cache_key([[one], other])
 
 
@@ -59,18 +57,17 @@ class Few(IntEnum):
         bytearray(b"1"),
         memoryview(b"1"),
         object(),
-        "\ud800",
         "a" * (1 << 14),
         [0] * (1 << 12),
     ],
 )
-def test_what_is_more_than_plain_has_no_key(value: Any) -> None:
+def test_objects_have_no_memo_key(value: Any) -> None:
     """Values with such parts, or with long parts, at any depth have no key, either."""
     assert make_cache_key(value) is None
     assert make_cache_key({"a": [(value,)]}) is None
 
 
-def test_what_is_nested_deeply_has_no_key() -> None:
+def test_deeply_nested_values_have_no_memo_key() -> None:
     nested: Any = []
     for _ in range(100_000):
         nested = [nested]
@@ -79,7 +76,7 @@ def test_what_is_nested_deeply_has_no_key() -> None:
         nested = nested[0]
 
 
-def test_what_has_many_empty_parts_has_no_key() -> None:
+def test_values_with_many_empty_parts_have_no_memo_key() -> None:
     assert make_cache_key([[]] * 1000) is not None
     assert make_cache_key([[]] * 100_000) is None
     assert make_cache_key([{}, ()] * 100_000) is None
@@ -93,7 +90,7 @@ def _spec_in(store: dict[str, bytes]) -> dict[str, Any]:
     }
 
 
-def test_stores_in_specs_are_meant_themselves() -> None:
+def test_stores_in_specs_have_memo_key_by_identity() -> None:
     """Equal dicts are different stores."""
     for keywords in ({}, {"fill_value": 1}):
         stores: list[dict[str, bytes]] = [{}, {}]
@@ -106,9 +103,9 @@ def test_stores_in_specs_are_meant_themselves() -> None:
         assert [store["c/0"] for store in stores] == [b"\4\4\4", b"\5\5\5"]
 
 
-def test_stores_in_keywords_are_meant_themselves() -> None:
+def test_stores_in_keywords_have_memo_key_by_identity() -> None:
     stores: list[dict[str, bytes]] = [{}, {}]
     for store in stores:
-        place = {"driver": "tessarr", "store": store}
-        ts.open({"driver": "zarr3"}, kvstore=place, create=True, dtype="int8", shape=[3]).result()
+        kvstore = {"driver": "tessarr", "store": store}
+        ts.open({"driver": "zarr3"}, kvstore=kvstore, create=True, dtype="int8", shape=[3]).result()
     assert [list(store) for store in stores] == [["zarr.json"], ["zarr.json"]]

@@ -73,7 +73,7 @@ def test_allocation_error_states_size() -> None:
         _repeated([ROWS])[:].read().result()
 
 
-def test_infinite_domain_is_not_a_memory_error() -> None:
+def test_infinite_domain_is_not_memory_error() -> None:
     endless = _endless()
     for order in ("C", "F"):
         with pytest.raises(ArgumentError, match="not finite"):
@@ -86,7 +86,7 @@ def test_infinite_domain_is_not_a_memory_error() -> None:
         ts.overlay([endless]).read().result()
 
 
-def test_parts_of_it_are_read() -> None:
+def test_parts_of_infinite_domain_are_read() -> None:
     assert _stored([ROWS, ROWS >> 20])[5, :3].read().result().tolist() == [0, 0, 0]
 
 

@@ -15,7 +15,7 @@ import tessarr.tensorstore as ts
 
 
 @pytest.mark.slow
-def test_import_tessarr_does_not_load_it() -> None:
+def test_import_tessarr_does_not_load_tensorstore_interface() -> None:
     code = (
         "import sys, tessarr; a = tessarr.zeros((4, 4), chunks=(2, 2)); a[:]; a.lazy[1:].read(); "
         "print(*(name for name in sys.modules if name.startswith('tessarr.tensorstore')))"
@@ -33,43 +33,49 @@ def test_public_names_exist(name: str) -> None:
 
 def _functions() -> dict[str, Any]:
     """Return the callables by name: functions, classes, and their methods."""
-    found = {}
+    functions = {}
     for name in ts.__all__:
-        thing = getattr(ts, name)
-        found[name] = thing
-        if inspect.isclass(thing):
-            found |= {f"{name}.{of}": one for of, one in inspect.getmembers(thing) if of[0] != "_"}
-    return {name: one for name, one in found.items() if _is_public(one)}
+        value = getattr(ts, name)
+        functions[name] = value
+        if inspect.isclass(value):
+            functions |= {
+                f"{name}.{of}": function
+                for of, function in inspect.getmembers(value)
+                if of[0] != "_"
+            }
+    return {name: function for name, function in functions.items() if _is_public(function)}
 
 
-def _is_public(thing: Any) -> bool:
-    if inspect.isclass(thing):
-        return "__init__" in vars(thing) and thing.__module__.startswith("tessarr.")
-    return inspect.isroutine(thing)
+def _is_public(value: Any) -> bool:
+    if inspect.isclass(value):
+        return "__init__" in vars(value) and value.__module__.startswith("tessarr.")
+    return inspect.isroutine(value)
 
 
 def test_signatures_name_all_keywords() -> None:
     """``help`` shows the keywords, although functions accept them through the name of a type."""
-    found = _functions()
+    functions = _functions()
     unnamed = {
         name
-        for name, one in found.items()
-        if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(one).parameters.values())
+        for name, function in functions.items()
+        if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
     }
     assert not unnamed
     parameters = inspect.signature(ts.open).parameters
     assert {"spec", "read", "create", "dtype", "shape", "kvstore"} <= parameters.keys()
     assert {"read_chunk_shape", "finalize"} <= inspect.signature(ts.ChunkLayout).parameters.keys()
-    assert {"ChunkLayout.update", "Schema", "Spec.update", "TensorStore.spec"} <= found.keys()
+    assert {"ChunkLayout.update", "Schema", "Spec.update", "TensorStore.spec"} <= functions.keys()
 
 
-def test_every_class_and_function_has_an_example() -> None:
+def test_every_class_and_function_has_example() -> None:
     """Doctests run the examples; the main classes have examples in their members, too."""
     functions = _functions()
-    told = {name for name, one in functions.items() if ">>>" in (one.__doc__ or "")}
-    assert not {name for name in functions if "." not in name} - told
+    with_examples = {
+        name for name, function in functions.items() if ">>>" in (function.__doc__ or "")
+    }
+    assert not {name for name in functions if "." not in name} - with_examples
     for member in ("read", "write", "resize", "resolve", "spec", "astype", "with_transaction"):
-        assert f"TensorStore.{member}" in told
+        assert f"TensorStore.{member}" in with_examples
 
 
 @pytest.mark.parametrize("kind", [ts.ChunkLayout, ts.ChunkLayout.Grid, ts.Schema])
@@ -93,16 +99,16 @@ def test_flags_describe_store_abilities(tmp_path: Path, capfd: pytest.CaptureFix
     ts.parse_tensorstore_flags(["program", "--other", "--tensorstore_verbose_logging=s3,file"])
     ts.KvStore.open(url).result()["a"] = b"123"
     ts.KvStore.open("memory://").result()["b"] = b"123"
-    told = capfd.readouterr().err
-    assert "file: " in told
-    assert "a'" in told
-    assert "b'" not in told
+    log = capfd.readouterr().err
+    assert "file: " in log
+    assert "a'" in log
+    assert "b'" not in log
     ts.experimental_update_verbose_logging("all,file=-1")
     assert ts.KvStore.open(url).result()["a"] == b"123"
     ts.KvStore.open("memory://").result()["b"] = b"123"
-    told = capfd.readouterr().err
-    assert "a'" not in told
-    assert "memory: " in told
+    log = capfd.readouterr().err
+    assert "a'" not in log
+    assert "memory: " in log
     ts.experimental_update_verbose_logging(overwrite=True)
     ts.KvStore.open("memory://").result()["b"] = b"123"
     assert not capfd.readouterr().err

@@ -45,9 +45,9 @@ def test_of_specs(member: str, value: Any) -> None:
     ],
 )
 def test_of_schemas(member: str, value: Any) -> None:
-    stated = ts.Schema({"rank": 2, "dtype": "int8", member: value})
-    assert stated == ts.Schema(**{"rank": 2, "dtype": ts.int8, member: value})
-    assert ts.Schema(stated.to_json()) == stated
+    written = ts.Schema({"rank": 2, "dtype": "int8", member: value})
+    assert written == ts.Schema(**{"rank": 2, "dtype": ts.int8, member: value})
+    assert ts.Schema(written.to_json()) == written
 
 
 def test_arrays_are_lists() -> None:
@@ -58,24 +58,24 @@ def test_arrays_are_lists() -> None:
 @pytest.mark.parametrize(
     "member", ["schema", "metadata", "context", "field", "path", "transform", "dtype", "kvstore"]
 )
-def test_null_states_nothing(member: str) -> None:
+def test_null_member_is_refused(member: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         ts.Spec({**SPEC, member: None})
 
 
-def test_no_field_is_an_empty_name() -> None:
+def test_no_field_is_empty_name() -> None:
     spec = ts.Spec({**SPEC, "field": "", "dtype": "int8", "schema": {"domain": {"shape": [2]}}})
     assert "field" not in spec.to_json()
     assert ts.open(spec, create=True).result().shape == (2,)
 
 
-def test_defaults_name_rank_and_type_of_the_schema() -> None:
+def test_defaults_name_rank_and_type_of_schema() -> None:
     spec = ts.Spec({**SPEC, "metadata": {"shape": [4, 5], "data_type": "int8"}})
     assert spec.to_json(include_defaults=True)["schema"] == {"dtype": "int8", "rank": 2}
     assert "schema" not in spec.to_json()
     store = ts.open(spec, create=True).result()
-    told = store[1:3].spec(minimal_spec=True).to_json(include_defaults=True)
-    assert told["schema"] == {"dtype": "int8", "rank": 2}
+    document = store[1:3].spec(minimal_spec=True).to_json(include_defaults=True)
+    assert document["schema"] == {"dtype": "int8", "rank": 2}
 
 
 def test_units_by_keywords() -> None:
@@ -88,7 +88,7 @@ def test_units_by_keywords() -> None:
         ts.Unit((4, "nm", 5))
 
 
-def test_minimal_specs_say_what_is_not_stored() -> None:
+def test_minimal_specs_have_unstored_members() -> None:
     metadata = {"shape": [3], "data_type": "int8", "attributes": {"a": 1}}
     layout = {"chunk_layout": {"read_chunk": {"shape": [2]}, "write_chunk": {"shape": [2]}}}
     spec = ts.Spec({**SPEC, "metadata": metadata, "schema": layout})
@@ -111,19 +111,19 @@ def test_bound_resources_are_serialized_by_name() -> None:
         {**SPEC, "schema": {"domain": {"shape": [2]}}}, create=True, dtype="int8", context=context
     ).result()
     spec = store.spec(retain_context=True)
-    told = spec.to_json()
-    assert told["context"]["cache_pool"] == {"total_bytes_limit": 5}
-    assert "cache_pool" not in told
+    document = spec.to_json()
+    assert document["context"]["cache_pool"] == {"total_bytes_limit": 5}
+    assert "cache_pool" not in document
     assert "'cache_pool': ['cache_pool']" in repr(spec)
 
 
 @pytest.mark.parametrize(("length", "lines"), [(57, 6), (58, 8)])
-def test_a_line_has_room_for_the_commas_of_all_levels(length: int, lines: int) -> None:
+def test_json_repr_lines_have_room_for_commas(length: int, lines: int) -> None:
     spec = ts.Spec({"driver": "array", "dtype": "json", "array": {"key": "x" * length}, "rank": 0})
     assert len(repr(spec).splitlines()) == lines
 
 
-MADE: dict[str, Any] = {
+CONSTRUCTORS: dict[str, Any] = {
     "spec": ts.Spec,
     "schema": ts.Schema,
     "codec": ts.CodecSpec,
@@ -142,36 +142,36 @@ MADE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, 1j], ids=["object", "set", "complex"])
-@pytest.mark.parametrize("name", MADE)
-def test_what_is_no_json_is_a_type_error(name: str, value: Any) -> None:
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_non_json_raises_type_error(name: str, value: Any) -> None:
     with pytest.raises(TypeError):
-        MADE[name](value)
+        CONSTRUCTORS[name](value)
 
 
 def test_defaults_are_serialized_everywhere() -> None:
     spec = ts.Spec({**SPEC, "metadata": {"chunk_key_encoding": {"name": "v2"}}})
     assert spec.to_json()["metadata"]["chunk_key_encoding"] == {"name": "v2"}
-    told = spec.to_json(include_defaults=True)["metadata"]["chunk_key_encoding"]
-    assert told == {"name": "v2", "configuration": {"separator": "."}}
+    document = spec.to_json(include_defaults=True)["metadata"]["chunk_key_encoding"]
+    assert document == {"name": "v2", "configuration": {"separator": "."}}
     base = {"driver": "array", "array": [1, 2], "dtype": "int8"}
     view = {"base": base, "downsample_factors": [2], "downsample_method": "mean"}
-    told = ts.Spec({"driver": "downsample", **view}).to_json(include_defaults=True)["base"]
-    assert (told["context"], told["dtype"]) == ({}, "int8")
+    document = ts.Spec({"driver": "downsample", **view}).to_json(include_defaults=True)["base"]
+    assert (document["context"], document["dtype"]) == ({}, "int8")
     assert ts.Spec({"driver": "downsample", **view}).to_json()["base"].keys() == {
         "driver", "array", "transform",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("given", [{}, {"headers": ["a: b"]}])
-def test_serialized_json_is_a_copy(given: dict[str, Any]) -> None:
-    spec = ts.KvStore.Spec({"driver": "http", "base_url": "http://127.0.0.1/", **given})
-    told = spec.to_json(include_defaults=True)
-    told["headers"].append("c: d")
-    assert spec.to_json(include_defaults=True)["headers"] == given.get("headers", [])
+@pytest.mark.parametrize("json", [{}, {"headers": ["a: b"]}])
+def test_serialized_json_is_copy(json: dict[str, Any]) -> None:
+    spec = ts.KvStore.Spec({"driver": "http", "base_url": "http://127.0.0.1/", **json})
+    document = spec.to_json(include_defaults=True)
+    document["headers"].append("c: d")
+    assert spec.to_json(include_defaults=True)["headers"] == json.get("headers", [])
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [
         ts.Schema(
             rank=1,
@@ -195,17 +195,17 @@ def test_serialized_json_is_a_copy(given: dict[str, Any]) -> None:
         ),
         ts.CodecSpec({"driver": "zarr", "filters": None, "compressor": {"level": 1, "id": "zlib"}}),
     ],
-    ids=lambda told: type(told).__name__,
+    ids=lambda expected: type(expected).__name__,
 )
-def test_members_are_reported_by_name(told: Any) -> None:
+def test_members_are_reported_by_name(expected: Any) -> None:
     """The order is that of the names, like in specs, and not that of the arguments."""
-    assert json.dumps(told.to_json()) == json.dumps(told.to_json(), sort_keys=True)
+    assert json.dumps(expected.to_json()) == json.dumps(expected.to_json(), sort_keys=True)
 
 
 HALF = "\ud800"  # half of a surrogate pair: JSON can escape it, no encoding has it
 
 
-def test_names_and_texts_that_only_json_has_are_shown() -> None:
+def test_json_only_texts_have_repr() -> None:
     attributes = {HALF: 1, "a": [HALF, {"b": HALF}]}
     spec = ts.Spec({**SPEC, "metadata": {"attributes": attributes}})
     assert spec.to_json()["metadata"]["attributes"] == attributes
@@ -215,7 +215,7 @@ def test_names_and_texts_that_only_json_has_are_shown() -> None:
     assert rb"\ud800" in repr(schema).encode()
 
 
-def test_texts_that_only_json_has_stay_in_documents() -> None:
+def test_json_only_texts_survive_in_documents() -> None:
     context = ts.Context()
     document = ts.open({"driver": "json", "kvstore": "memory://a"}, context=context).result()
     value = {"é": HALF, HALF: ["é"]}

@@ -62,7 +62,7 @@ def test_refused_resize_is_decided_again_at_commit() -> None:
 # Resizes that others overtake
 
 
-class Places(dict[str, bytes]):
+class UndeletableDict(dict[str, bytes]):
     """A mapping that can refuse deletions."""
 
     keeps = False
@@ -73,9 +73,9 @@ class Places(dict[str, bytes]):
         super().__delitem__(key)
 
 
-def resize_in_transaction(place: Any) -> tuple[ts.TensorStore, ts.TensorStore]:
+def resize_in_transaction(location: Any) -> tuple[ts.TensorStore, ts.TensorStore]:
     """Return two independent handles."""
-    spec: dict[str, Any] = {"driver": "zarr", "kvstore": place}
+    spec: dict[str, Any] = {"driver": "zarr", "kvstore": location}
     layout = ts.ChunkLayout(chunk_shape=[5])
     item = ts.open(spec, create=True, dtype="int32", shape=[10], chunk_layout=layout).result()
     item[:] = 1
@@ -95,7 +95,7 @@ def test_write_after_resize_survives_concurrent_growth(tmp_path: Path) -> None:
 
 def test_failure_after_commit_is_reported() -> None:
     """Tessarr cannot delete other writers' chunks: the resize ends with an error."""
-    places = Places()
+    places = UndeletableDict()
     item, other = resize_in_transaction({"driver": "tessarr", "store": places})
     transaction = ts.Transaction()
     item.with_transaction(transaction).resize(exclusive_max=[10]).result()
@@ -131,7 +131,7 @@ class Overtaken(dict[str, bytes]):
         return super().__getitem__(key)
 
 
-def test_two_resize_one_after_another_in_a_transaction() -> None:
+def test_two_resizes_in_transaction_apply_in_order() -> None:
     places = Overtaken()
     item, _ = resize_in_transaction({"driver": "tessarr", "store": places, "path": "a/"})
     with ts.Transaction() as transaction:

@@ -24,7 +24,7 @@ def meta_of(driver: str = "zarr3", metadata: Any = None, **schema: Any) -> Any:
     return resolve_metadata.new_metadata(driver, metadata, ts.Schema(**schema))
 
 
-def test_update_changes_nothing_when_it_fails() -> None:
+def test_failed_update_changes_nothing() -> None:
     """A conflict leaves schema and layout unchanged."""
     schema = ts.Schema(rank=2, chunk_layout=ts.ChunkLayout(chunk_shape=[3, 4]))
     before = schema.to_json()
@@ -37,7 +37,7 @@ def test_update_changes_nothing_when_it_fails() -> None:
     assert layout == ts.ChunkLayout(chunk_shape=[3, 4])
 
 
-def test_layout_of_a_schema_is_a_copy() -> None:
+def test_layout_of_schema_is_copy() -> None:
     """A change of the `chunk_layout` result does not change the schema."""
     schema = ts.Schema(rank=2)
     schema.chunk_layout.update(inner_order=[1, 0])
@@ -47,13 +47,13 @@ def test_layout_of_a_schema_is_a_copy() -> None:
 def test_fill_values_are_not_changed_from_outside() -> None:
     """Memo results of equal schemas, specs and documents equal the original values."""
     spec = {"driver": "zarr3", "kvstore": "memory://", "schema": {"dtype": "int8", "fill_value": 4}}
-    given = np.array(5, "int8")
+    scalar = np.array(5, "int8")
     fills = [
-        ts.Schema(dtype="int8", fill_value=given).fill_value,
+        ts.Schema(dtype="int8", fill_value=scalar).fill_value,
         ts.Spec(spec).fill_value,
         ts.open(spec, create=True, shape=[2], context=ts.Context()).result().fill_value,
     ]
-    given[...] = 7
+    scalar[...] = 7
     for fill, expected in zip(fills, [5, 4, 4], strict=True):
         assert fill is not None
         assert fill == expected
@@ -69,7 +69,7 @@ def test_fill_values_are_not_changed_from_outside() -> None:
         {"driver": "cast", "dtype": "int8", "base": {"driver": "zarr3", "kvstore": "memory://"}},
     ],
 )
-def test_the_schema_of_a_spec_is_a_copy(spec: Any) -> None:
+def test_schema_of_spec_is_copy(spec: Any) -> None:
     """A change of the copy changes neither the spec nor equal specs."""
     before = ts.Spec(spec).schema.to_json()
     ts.Spec(spec).schema.update(dimension_units=["5nm"])
@@ -82,7 +82,7 @@ def test_codec_chunks_are_set_by_keyword() -> None:
     assert layout.to_json() == {"codec_chunk": {"shape": [2, 3]}}
 
 
-def test_a_schema_without_rank_is_not_indexed() -> None:
+def test_schema_without_rank_is_not_indexed() -> None:
     """The result is an error; TensorStore ends the process."""
     with pytest.raises(ArgumentError, match="no rank"):
         ts.Schema(dtype="int8")[1]
@@ -124,7 +124,7 @@ def test_fill_values_of_scalars_stay_arrays(dtype: Any, values: list[Any]) -> No
         spec.update(fill_value=np.array(values[1], kind), shape=5)  # type: ignore[arg-type]
 
 
-def test_fill_values_of_one_value_do_not_conflict() -> None:
+def test_equal_fill_values_do_not_conflict() -> None:
     """Fill values of different data types are equal if their values are equal."""
     schema = ts.Schema({"fill_value": 42})
     schema.update(fill_value=42)
@@ -141,16 +141,16 @@ def test_fill_values_that_do_not_fit_are_refused(value: Any, dtype: str) -> None
         meta_of(fill_value=value, metadata={"data_type": dtype, "shape": [3]})
 
 
-def test_codecs_of_tessarr_are_known() -> None:
+def test_tessarr_codecs_merge_in_schema() -> None:
     """Creation chooses and merges Tessarr's own codecs and data types like others."""
     codec = ts.CodecSpec({"driver": "zarr3", "codecs": ["numcodecs.zlib"]})
     meta = meta_of(dtype="ustring", shape=[10], codec=codec)
-    assert [one["name"] for one in meta.codecs.to_json()] == ["vlen-utf8", "numcodecs.zlib"]
+    assert [item["name"] for item in meta.codecs.to_json()] == ["vlen-utf8", "numcodecs.zlib"]
     lz4 = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "lz4"}})
     assert "LZ4" in str(meta_of("zarr", dtype="int8", shape=[10], codec=lz4).codecs)
 
 
-def test_data_types_that_a_format_lacks() -> None:
+def test_data_type_missing_in_format_is_refused() -> None:
     """The error occurs before any write."""
     with pytest.raises(UnsupportedError, match="json"):
         meta_of(dtype="json", shape=[3])
@@ -228,7 +228,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_json_is_a_value_or_an_error(value: Any) -> None:
+def test_any_json_is_value_or_error(value: Any) -> None:
     """All errors are Tessarr's, and accepted values have a JSON form."""
     for make in (
         ts.Schema,
@@ -241,21 +241,21 @@ def test_any_json_is_a_value_or_an_error(value: Any) -> None:
         if value is None:
             continue
         try:
-            made = make(value)
+            value_made = make(value)
         except TessarrError:
             continue
-        again = make(made.to_json())
-        assert repr(again.to_json()) == repr(made.to_json())
+        again = make(value_made.to_json())
+        assert repr(again.to_json()) == repr(value_made.to_json())
 
 
 def test_blosc_shuffles_whole_elements() -> None:
     """Blosc shuffles complex numbers as a whole, and records and raw bytes as bytes."""
-    found = []
+    results = []
     for data_type in ("complex64", "int16", "r32"):
         metadata = {"data_type": data_type, "shape": [4], "codecs": ["blosc"]}
         meta = resolve_metadata.new_metadata("zarr3", metadata, ts.Schema())
-        found.append(meta.codecs.to_json()[-1]["configuration"]["typesize"])
-    assert found == [8, 2, 1]
+        results.append(meta.codecs.to_json()[-1]["configuration"]["typesize"])
+    assert results == [8, 2, 1]
 
 
 def test_grids_are_created_and_changed() -> None:
@@ -341,16 +341,16 @@ SHAPES = [(1000, 1000), (4000, 3), (1, 1), (0, 9), (4000, 3), (1500, 1500), (2**
 
 
 @pytest.mark.parametrize("wish", WISHES)
-@pytest.mark.parametrize("stated", ["schema", "metadata"])
-def test_created_metadata_equals_its_document(wish: str, stated: str) -> None:
+@pytest.mark.parametrize("kind", ["schema", "metadata"])
+def test_created_metadata_equals_its_document(wish: str, kind: str) -> None:
     driver, metadata, parts = WISHES[wish]
     for shape in SHAPES:
-        given = {**metadata, "shape": shape} if stated == "metadata" else metadata
-        schema = ts.Schema(**parts, **({} if stated == "metadata" else {"shape": shape}))
-        found = resolve_metadata.new_metadata(driver, given, schema)
-        assert found == read_again(found)
-        assert found.shape == shape
-        resolve_metadata.check(found, given, schema)
+        constraints = {**metadata, "shape": shape} if kind == "metadata" else metadata
+        schema = ts.Schema(**parts, **({} if kind == "metadata" else {"shape": shape}))
+        created = resolve_metadata.new_metadata(driver, constraints, schema)
+        assert created == read_again(created)
+        assert created.shape == shape
+        resolve_metadata.check(created, constraints, schema)
 
 
 def read_again(meta: ArrayMeta) -> ArrayMeta | GroupMeta:
@@ -360,7 +360,7 @@ def read_again(meta: ArrayMeta) -> ArrayMeta | GroupMeta:
     return v2.parse_array(stored[v2.ARRAY], stored[v2.ATTRIBUTES], where="")
 
 
-def test_making_again_refuses_what_making_refuses() -> None:
+def test_refused_creation_is_refused_again() -> None:
     """Creation checks equal constraints again if their bounds differ."""
     resolve_metadata.new_metadata("zarr3", {}, ts.Schema(dtype="int8", shape=[4, 5]))
     wrong = [
@@ -380,7 +380,7 @@ def test_making_again_refuses_what_making_refuses() -> None:
         resolve_metadata.new_metadata("zarr3", {"shape": [4]}, ts.Schema(dtype="int8", rank=2))
 
 
-def test_domains_whose_labels_are_one_together_are_refused() -> None:
+def test_merged_duplicate_labels_are_refused() -> None:
     schema = ts.Schema(domain=ts.IndexDomain(labels=["y", ""], shape=[2, 3]))
     with pytest.raises(ValueError, match="'y' stands for several dimensions"):
         schema.update(domain=ts.IndexDomain(labels=["", "y"], shape=[2, 3]))
@@ -390,7 +390,7 @@ def test_domains_whose_labels_are_one_together_are_refused() -> None:
     assert schema.domain == ts.IndexDomain(labels=["y", "x"], shape=[2, 3])
 
 
-def test_codec_json_is_a_copy() -> None:
+def test_codec_json_is_copy() -> None:
     spec = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "zlib", "level": 1}})
     spec.to_json()["compressor"]["level"] = 9
     assert spec.to_json()["compressor"] == {"id": "zlib", "level": 1}

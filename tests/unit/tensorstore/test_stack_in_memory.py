@@ -60,7 +60,7 @@ def test_write_of_memory_of_layers() -> None:
     np.testing.assert_array_equal(values, np.concatenate([VALUES[30:], VALUES[:30]]))
 
 
-def test_layers_that_are_parts_of_same_array() -> None:
+def test_layers_of_parts_of_same_array() -> None:
     values = np.zeros((4, 6), "i4")
     whole = ts.array(values)
     ts.concat([whole[:, 3:].translate_to[0, 0], whole[:, :3]], axis=1).write(
@@ -70,7 +70,7 @@ def test_layers_that_are_parts_of_same_array() -> None:
     np.testing.assert_array_equal(values[:, :3], np.arange(24).reshape(4, 6)[:, 3:])
 
 
-def test_layers_that_are_the_same_array() -> None:
+def test_layers_of_same_array_twice() -> None:
     """Elements that two layers write come from one layer, never from both."""
     values = np.zeros((1500, 1000), "i2")
     layer = ts.array(values)
@@ -98,7 +98,7 @@ def test_large_layers() -> None:
     np.testing.assert_array_equal(store.read().result(), expected[::-1])
 
 
-def test_objects_are_checked_before_they_are_stored() -> None:
+def test_objects_are_checked_before_write() -> None:
     layers = [ts.array(np.array(["a", "b"], "O"), dtype=ts.ustring) for _ in range(2)]
     store = ts.concat(layers, axis=0)
     assert store.read().result().tolist() == ["a", "b", "a", "b"]
@@ -116,7 +116,7 @@ def test_write_with_read_only_layer_writes_nothing() -> None:
     assert first.tolist() == [1, 1, 1]
 
 
-def test_arrays_that_are_closed_later_are_not_written() -> None:
+def test_arrays_set_read_only_later_are_not_written() -> None:
     first, second = np.zeros(3, "i4"), np.zeros(3, "i4")
     store = ts.concat([ts.array(first), ts.array(second)], axis=0)
     store.write(np.ones(6, "i4")).result()
@@ -149,7 +149,7 @@ def test_unsupported_operations_of_memory_layers() -> None:
     np.testing.assert_array_equal(layers[0].read().result(), VALUES[:30])
 
 
-def test_a_layer_for_writing_only_is_not_read() -> None:
+def test_layer_for_writing_only_is_not_read() -> None:
     spec = {"driver": "array", "dtype": "int32", "array": [1, 2]}
     layers = [ts.open(spec, read=False, write=True).result(), ts.array(np.array([3, 4], "i4"))]
     with pytest.raises(ReadOnlyError):
@@ -163,7 +163,7 @@ def test_real_parts_are_copied_at_any_position() -> None:
         np.testing.assert_array_equal(result, source.real)
 
 
-def test_numbers_of_one_type_are_not_converted() -> None:
+def test_numbers_of_same_type_keep_bits() -> None:
     """The engine copies them: a conversion through another type would lose bits."""
     values = np.array([1.5, 1e30, np.nan, -0.0, 300.25], "f4")
     out = np.empty_like(values)
@@ -182,18 +182,18 @@ def test_position_outside_all_layers_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [ts.overlay, partial(ts.concat, axis=1), partial(ts.stack, axis=-1)]
+    "combine", [ts.overlay, partial(ts.concat, axis=1), partial(ts.stack, axis=-1)]
 )
-def test_duplicate_labels_are_refused(how: Any) -> None:
+def test_duplicate_labels_are_refused(combine: Any) -> None:
     """A spec or a pickle could not express a domain with labels in another order."""
     item = ts.array(np.arange(8).reshape(2, 2, 2)).label["x", "y", ""]
     for layers in ([item, item.T], [item.spec(), item.T.spec()]):
         with pytest.raises(ValueError, match="stands for several dimensions"):
-            how(layers)
+            combine(layers)
     specs = [item.spec().to_json(), item.T.spec().to_json()]
     with pytest.raises(ValueError, match="stands for several dimensions"):
         ts.open({"driver": "stack", "layers": specs}).result()
-    same = how([item, item.T.label["x", "y", ""]])
+    same = combine([item, item.T.label["x", "y", ""]])
     assert pickle.loads(pickle.dumps(same)).domain == same.domain
 
 
@@ -229,9 +229,9 @@ def test_spec_of_infinite_view_has_repeated_elements(lower: Any, upper: Any, col
         }
     )
     store = ts.array(np.arange(6, dtype="i4").reshape(2, 3))[view]
-    told = store.spec()
-    assert told.to_json()["array"] == [2, 5]
-    assert told.domain == store.domain
+    spec = store.spec()
+    assert spec.to_json()["array"] == [2, 5]
+    assert spec.domain == store.domain
     assert "array" in repr(store)
     with pytest.raises((ArgumentError, OutOfMemoryError), match=r"is not finite|no memory"):
         store.read().result()

@@ -57,7 +57,7 @@ def test_handle_after_resize_by_another_writer(tmp_path: Path, recheck: Any, see
     assert other.resolve().result()[seen - 1].read().result() == 1
 
 
-def test_removed_positions_fail_the_future(tmp_path: Path) -> None:
+def test_removed_positions_fail_future(tmp_path: Path) -> None:
     store = _open(tmp_path, recheck_cached_metadata=True)
     (tmp_path / "zarr.json").unlink()
     reading, writing = store.read(), store.write(1)
@@ -85,7 +85,7 @@ def test_order_is_c_or_f(tmp_path: Path) -> None:
         (slice(None, None, -1), {"inclusive_min": [-1, None]}),
     ],
 )
-def test_elements_beyond_an_explicit_bound_are_affected(view: slice, requested: Any) -> None:
+def test_resize_beyond_explicit_bound_needs_tied_bounds(view: slice, requested: Any) -> None:
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     store = ts.open(spec, create=True, dtype="int8", shape=[4, 6]).result()
     part = store[view]
@@ -113,7 +113,7 @@ def _marked(store: ts.TensorStore) -> list[ts.TensorStore]:
 
 
 @pytest.mark.parametrize("kind", ["stored", "in memory"])
-def test_implicit_bounds_follow_the_base(kind: str) -> None:
+def test_implicit_bounds_follow_base(kind: str) -> None:
     values = np.arange(6, dtype="i4")
     store = ts.array(values.copy())
     if kind == "stored":

@@ -78,17 +78,17 @@ def test_write_of_bytes_keeps_other_bytes() -> None:
     handle = raw(create=True)
     expected = np.empty((6, 8), "S1")
 
-    def write(at: int) -> None:
+    def write(position: int) -> None:
         for number in range(40):
-            handle[:, at] = bytes([1 + number % 9 + at * 9])
+            handle[:, position] = bytes([1 + number % 9 + position * 9])
 
-    threads = [threading.Thread(target=write, args=(at,)) for at in range(8)]
+    threads = [threading.Thread(target=write, args=(position,)) for position in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for at in range(8):
-        expected[:, at] = bytes([1 + 39 % 9 + at * 9])
+    for position in range(8):
+        expected[:, position] = bytes([1 + 39 % 9 + position * 9])
     assert np.array_equal(handle.read().result().view("u1"), expected.view("u1"))
 
 
@@ -314,7 +314,7 @@ def test_resize_holds_after_replacing_another_array() -> None:
     assert item.kvstore.list().result() == [b"c/0/0", b"c/1/0", b"c/2/0", b"zarr.json"]
 
 
-def test_an_array_shrinks_while_threads_write() -> None:
+def test_array_shrinks_while_threads_write() -> None:
     for _ in range(20):
         built, transaction, _ = begin_transaction(400)
         inside, shrinking = built.with_transaction(transaction), threading.Event()
@@ -335,14 +335,18 @@ def test_an_array_shrinks_while_threads_write() -> None:
         assert set(built.kvstore.list().result()) <= {b"c/0/0", b"zarr.json"}
 
 
-def test_limited_keys_and_arrays_share_a_location(tmp_path: Path) -> None:
+def test_limited_keys_and_arrays_share_location(tmp_path: Path) -> None:
     """Stores that differ in the limit of concurrent decodings are the same store."""
     context = ts.Context({"data_copy_concurrency": {"limit": 1}})
-    place = f"{tmp_path.as_uri()}/"
-    spec = {"driver": "zarr3", "kvstore": place, "metadata": {"shape": [2], "data_type": "uint8"}}
+    location = f"{tmp_path.as_uri()}/"
+    spec = {
+        "driver": "zarr3",
+        "kvstore": location,
+        "metadata": {"shape": [2], "data_type": "uint8"},
+    }
     array = ts.open(spec, create=True, context=context).result()
     array.write([1, 2]).result()
-    keys = ts.KvStore.open(place, context=context).result()
+    keys = ts.KvStore.open(location, context=context).result()
     with ts.Transaction() as transaction:
         inside, staged = array.with_transaction(transaction), keys.with_transaction(transaction)
         staged["c/0"] = b"\3\4"
@@ -356,8 +360,8 @@ def test_limited_keys_and_arrays_share_a_location(tmp_path: Path) -> None:
 def test_transaction_reads_respect_staleness_bound(recheck: bool, tmp_path: Path) -> None:
     """Each transaction has its own bound, although all share a cache."""
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
-    how = {"create": True, "dtype": ts.uint8, "shape": [4]}
-    writer = ts.open(spec, **how).result()
+    options = {"create": True, "dtype": ts.uint8, "shape": [4]}
+    writer = ts.open(spec, **options).result()
     writer.write(1).result()
     handles = [ts.open(spec, recheck_cached_data=bound).result() for bound in (recheck, True)]
     transaction = ts.Transaction()

@@ -169,7 +169,7 @@ def test_repeatable_read_with_changed_key_conflicts(
     assert store.read("a").result().value == (after or b"")
 
 
-def test_conditions_are_checked_again(store: ts.KvStore) -> None:
+def test_commit_rechecks_conditions(store: ts.KvStore) -> None:
     generation = store.write("a", b"1").result().generation
     transaction = ts.Transaction()
     inside = store.with_transaction(transaction)
@@ -277,8 +277,8 @@ def test_delete_range_applies_at_commit(store: ts.KvStore) -> None:
 
 
 def test_atomic_commit_of_several_keys(tmp_path: Path) -> None:
-    for place in (MemoryStore(), SQLiteStore(tmp_path / "a.sqlite")):
-        store = ts.KvStore.open(place).result()
+    for target in (MemoryStore(), SQLiteStore(tmp_path / "a.sqlite")):
+        store = ts.KvStore.open(target).result()
         store["gone"] = b"1"
         with ts.Transaction(atomic=True) as transaction:
             inside = store.with_transaction(transaction)
@@ -318,8 +318,8 @@ def test_atomic_commit_of_several_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_atomic_commit_is_never_partly_visible() -> None:
-    place = MemoryStore({"a": b"0", "b": b"0"})
-    store = ts.KvStore.open(place).result()
+    location = MemoryStore({"a": b"0", "b": b"0"})
+    store = ts.KvStore.open(location).result()
     stop = threading.Event()
 
     def change() -> None:
@@ -338,7 +338,7 @@ def test_atomic_commit_is_never_partly_visible() -> None:
     thread.join()
 
 
-def test_counters_lose_nothing() -> None:
+def test_concurrent_counters_all_arrive() -> None:
     store = ts.KvStore.open(MemoryStore({"a": b"0", "b": b"0"})).result()
 
     def count() -> None:

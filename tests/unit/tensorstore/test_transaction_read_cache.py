@@ -21,7 +21,7 @@ MEMBERS: dict[str, Any] = {
 @pytest.mark.parametrize("members", MEMBERS.values(), ids=MEMBERS)
 @pytest.mark.parametrize("pool", [0, 10**6])
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_other_writers_elements_stay(
+def test_commit_keeps_elements_of_other_writers(
     members: dict[str, Any], pool: int, where: str, tmp_path: Path
 ) -> None:
     path = f"{tmp_path}/" if where == "file" else "a/"
@@ -39,7 +39,7 @@ def test_other_writers_elements_stay(
     assert array.read().result().tolist() == [1, 1, 2, 1, 1, 5, 6, 1]
 
 
-def test_read_of_fresh_write_is_not_a_conflict(tmp_path: Path) -> None:
+def test_read_of_fresh_write_is_not_conflict(tmp_path: Path) -> None:
     """A new file has no generation, so its bytes are compared; later it has one."""
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/", "schema": MEMBERS["chunks"]}
     array = ts.open(spec, create=True, dtype=ts.uint8, shape=[8]).result()
@@ -52,7 +52,7 @@ def test_read_of_fresh_write_is_not_a_conflict(tmp_path: Path) -> None:
     assert array.read().result().tolist() == [1, 1, 2, 1, 1, 1, 1, 1]
 
 
-def test_reread_by_another_transaction_is_not_a_conflict(tmp_path: Path) -> None:
+def test_reread_by_another_transaction_is_not_conflict(tmp_path: Path) -> None:
     """A written value has a version, which identifies it until a read of the new file."""
     context = ts.Context()
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}

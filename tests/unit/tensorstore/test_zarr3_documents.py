@@ -29,7 +29,7 @@ def schema_of(metadata: Any) -> ts.Schema:
     return ts.open({"driver": "zarr3", "kvstore": kvstore}, context=context).result().schema
 
 
-def test_schema_of_an_array_without_shards() -> None:
+def test_schema_of_array_without_shards() -> None:
     assert schema_of(ARRAY).to_json() == {
         "chunk_layout": {
             "grid_origin": [0, 0, 0],
@@ -59,20 +59,20 @@ def test_names_of_dimensions_are_labels() -> None:
     }
 
 
-def test_no_name_and_an_empty_name_are_no_label() -> None:
+def test_absent_and_empty_names_are_no_label() -> None:
     domain = schema_of(ARRAY | {"dimension_names": ["x", None, ""]}).domain
     assert domain is not None
     assert domain.labels == ("x", "", "")
 
 
-def test_a_name_that_occurs_twice_leaves_all_without_label() -> None:
+def test_duplicate_dimension_names_give_no_labels() -> None:
     domain = schema_of(ARRAY | {"dimension_names": ["x", "x", "z"]}).domain
     assert domain is not None
     assert domain.labels == ("", "", "")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "read", "write"),
+    ("expected", "read", "write"),
     [
         ({}, [101, 101, 101], [101, 101, 101]),
         (
@@ -91,13 +91,13 @@ def test_a_name_that_occurs_twice_leaves_all_without_label() -> None:
         ),
     ],
 )
-def test_chunks_are_chosen(wanted: dict[str, Any], read: list[int], write: list[int]) -> None:
+def test_chunks_are_chosen(expected: dict[str, Any], read: list[int], write: list[int]) -> None:
     store = ts.open(
         {"driver": "zarr3", "kvstore": {"driver": "memory"}},
         create=True,
         dtype=ts.uint16,
         shape=[1000, 2000, 3000],
-        chunk_layout=ts.ChunkLayout(**wanted),
+        chunk_layout=ts.ChunkLayout(**expected),
     ).result()
     assert store.chunk_layout.to_json() == {
         "grid_origin": [0, 0, 0],
@@ -107,7 +107,7 @@ def test_chunks_are_chosen(wanted: dict[str, Any], read: list[int], write: list[
     }
 
 
-def test_a_spec_may_state_a_part_of_the_metadata() -> None:
+def test_spec_with_partial_metadata_is_accepted() -> None:
     """Creation chooses all codec and grid members that the spec omits."""
     spec = ts.Spec(
         {
@@ -165,7 +165,7 @@ CODECS = [
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=str)
-def test_codecs_of_the_page(codec: Any) -> None:
+def test_documented_codecs_are_accepted(codec: Any) -> None:
     """Each may be the only member: creation chooses the others, and the array has the codec."""
     store = ts.open(
         {
@@ -182,10 +182,10 @@ def test_codecs_of_the_page(codec: Any) -> None:
     ).result()
     stored = store.spec().to_json()["metadata"]["codecs"]
     name = codec if isinstance(codec, str) else codec["name"]
-    wanted = {} if isinstance(codec, str) else codec.get("configuration", {})
-    found = next(one for one in stored if one["name"] == name)
-    given = found.get("configuration", {})
-    assert {key: given.get(key, "end") for key in wanted} == wanted
+    expected = {} if isinstance(codec, str) else codec.get("configuration", {})
+    codec_json = next(codec_document for codec_document in stored if codec_document["name"] == name)
+    configuration = codec_json.get("configuration", {})
+    assert {key: configuration.get(key, "end") for key in expected} == expected
     store[3, 4, 5] = 77
     assert store[3, 4, 4:6].read().result().tolist() == [0, 77]
 
@@ -232,7 +232,7 @@ def test_units_of_dimensions() -> None:
     assert attributes == {"dimension_units": ["2 nm", "3 nm", "50 nm"]}
 
 
-def test_chunks_equal_to_the_fill_value_are_not_stored() -> None:
+def test_chunks_equal_to_fill_value_are_not_stored() -> None:
     spec = {"driver": "zarr3", "kvstore": {"driver": "memory"}}
     for keep, keys in ((False, 1), (True, 5)):
         store = ts.open(
@@ -248,7 +248,7 @@ def test_chunks_equal_to_the_fill_value_are_not_stored() -> None:
         assert len(store.kvstore.list().result()) == keys
 
 
-def test_a_missing_chunk_is_an_error_where_that_is_wanted() -> None:
+def test_missing_chunk_with_refusal_raises() -> None:
     spec = {"driver": "zarr3", "kvstore": {"driver": "memory"}, "fill_missing_data_reads": False}
     layout = ts.ChunkLayout(chunk_shape=[2])
     store = ts.open(spec, create=True, dtype=ts.int16, shape=[4], chunk_layout=layout).result()

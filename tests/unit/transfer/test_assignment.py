@@ -26,7 +26,7 @@ class Sliced:
 
     def __init__(self, values):
         self.values = values
-        self.asked = []
+        self.read_sizes = []
         self.inside = 0
         self.most = 0
 
@@ -42,7 +42,7 @@ class Sliced:
         self.inside += 1
         self.most = max(self.most, self.inside)
         result = self.values[key].copy()
-        self.asked.append(result.size)
+        self.read_sizes.append(result.size)
         threading.Event().wait(0.001)
         self.inside -= 1
         return result
@@ -105,7 +105,7 @@ MAKERS = {
         (slice(299, None, -1), slice(0, None)),
     ],
 )
-def test_values_arrive_from_every_kind_of_array(tmp_path, kind, key):
+def test_assign_accepts_every_kind_of_array(tmp_path, kind, key):
     source = MAKERS[kind](tmp_path)
     target, expected = new(), np.zeros(SHAPE)
     target[key] = source
@@ -131,7 +131,7 @@ lines = st.integers(0, 40).flatmap(
 
 
 @given(st.lists(lines, min_size=1, max_size=3), st.booleans(), st.data())
-def test_any_slices_are_assigned_to_as_in_numpy(layout, thin, data):
+def test_assign_to_slices_matches_numpy(layout, thin, data):
     lengths, key, source_chunks, chunks = zip(*layout, strict=True)
     expected = np.zeros(lengths, "i4")
     shape = expected[key].shape
@@ -155,36 +155,36 @@ def test_assign_lazy_encodes_each_chunk_once_in_bounded_memory():
     target[...] = source
     after = counted.counts()
     written = {name: after[name] - before[name] for name in after}
-    assert sum(source.asked) == VALUES.size
-    assert max(source.asked) * 4 <= 1 << 18
+    assert sum(source.read_sizes) == VALUES.size
+    assert max(source.read_sizes) * 4 <= 1 << 18
     assert written["updates"] == target.nchunks
     assert written["opens"] == written["reads"] == 0
 
 
-def test_arrays_of_unknown_libraries_are_read_by_one_thread_at_a_time():
+def test_assign_reads_unknown_libraries_in_one_thread():
     source = Sliced(VALUES)
     with tessarr.options(threads=4):
         new()[...] = source
-    assert len(source.asked) > 3
+    assert len(source.read_sizes) > 3
     assert source.most == 1
 
 
 @pytest.mark.parametrize("form", [2, 3])
-def test_chunks_that_both_arrays_have_are_copied_as_they_are_stored(form):
+def test_assign_between_equal_chunks_copies_raw_chunks(form):
     """A damaged chunk is copied, too, which shows that the copy decodes none."""
-    here = MemoryStore()
-    source = tessarr.create_array(here, data=VALUES, chunks=(64, 100))
-    here.put("c/1/1", b"damaged")
-    here.delete("c/2/2")
-    there = MemoryStore()
+    source_store = MemoryStore()
+    source = tessarr.create_array(source_store, data=VALUES, chunks=(64, 100))
+    source_store.put("c/1/1", b"damaged")
+    source_store.delete("c/2/2")
+    target_store = MemoryStore()
     target = tessarr.create_array(
-        there, path="a", shape=SHAPE, dtype="i4", chunks=(64, 100), zarr_format=form
+        target_store, path="a", shape=SHAPE, dtype="i4", chunks=(64, 100), zarr_format=form
     )
     target[...] = 5
     target[...] = source
     key = "a/c/{}/{}" if form == 3 else "a/{}.{}"
-    assert there.get(key.format(1, 1)) == b"damaged"
-    assert there.get(key.format(2, 2)) is None
+    assert target_store.get(key.format(1, 1)) == b"damaged"
+    assert target_store.get(key.format(2, 2)) is None
     np.testing.assert_array_equal(target[:64], VALUES[:64])
     assert not target[128:192, 200:300].any()
     with pytest.raises(tessarr.errors.DataError):
@@ -215,7 +215,7 @@ def test_assign_detects_shared_storage_by_store(tmp_path):
 
 @pytest.mark.parametrize("limit", [1 << 18, 1 << 30])
 @pytest.mark.parametrize("key", [(slice(None, None, -1),), (..., slice(None, None, -1)), ...])
-def test_an_array_may_be_assigned_to_itself(key, limit):
+def test_assign_of_array_to_itself_matches_numpy(key, limit):
     """As in NumPy, all reads precede the writes; copies may also use a file."""
     array = tessarr.create_array(None, data=VALUES, chunks=(64, 100))
     expected = VALUES.copy()
@@ -237,7 +237,7 @@ def test_assign_array_to_itself_reads_first(tmp_path):
     np.testing.assert_array_equal(array[...], VALUES[::-1])
 
 
-def test_a_shape_that_does_not_fit_is_refused_before_anything_is_stored():
+def test_assign_of_wrong_shape_stores_nothing():
     target = new(fill_value=3)
     with pytest.raises(ArgumentError) as caught:
         target[:200] = Sliced(VALUES)
@@ -245,14 +245,14 @@ def test_a_shape_that_does_not_fit_is_refused_before_anything_is_stored():
     assert target.nchunks_initialized == 0
 
 
-def test_lengths_that_dask_does_not_know_are_refused():
+def test_assign_of_unknown_dask_lengths_is_refused():
     unknown = in_dask(VALUES, 100)
     unknown = unknown[unknown[:, 0] > 500]
     with pytest.raises(ArgumentError, match="compute_chunk_sizes"):
         new()[...] = unknown
 
 
-def test_index_arrays_take_the_whole_value():
+def test_index_arrays_take_whole_value():
     target, expected = new(), np.zeros(SHAPE)
     rows = np.random.default_rng(1).permutation(300)
     target[rows] = Sliced(VALUES)
@@ -260,10 +260,10 @@ def test_index_arrays_take_the_whole_value():
     np.testing.assert_array_equal(target[...], expected)
 
 
-def test_assign_source_error_ends_the_copy():
+def test_assign_source_error_ends_copy():
     class Broken(Sliced):
         def __getitem__(self, key):
-            if len(self.asked) > 2:
+            if len(self.read_sizes) > 2:
                 raise ZeroDivisionError("no more")
             return super().__getitem__(key)
 
@@ -271,10 +271,10 @@ def test_assign_source_error_ends_the_copy():
     with pytest.raises(ZeroDivisionError, match="no more"):
         new()[...] = source
     assert not [t for t in threading.enumerate() if t.name.startswith("tessarr-copy")]
-    assert len(source.asked) < 8
+    assert len(source.read_sizes) < 8
 
 
-def test_chunks_are_held_as_the_synchronizer_of_the_array_says():
+def test_assign_locks_chunks_with_synchronizer():
     """The writing thread holds the locks, one region at a time."""
 
     class Noting(tessarr.ThreadSynchronizer):
@@ -295,7 +295,7 @@ def test_chunks_are_held_as_the_synchronizer_of_the_array_says():
     np.testing.assert_array_equal(target[...], VALUES)
 
 
-def test_text_is_copied_from_arrays_that_are_not_in_memory():
+def test_assign_copies_text_from_lazy_arrays():
     words = np.array([f"word {i}" for i in range(40_000)], object)
     source = tessarr.create_array(None, data=words, dtype=str, chunks=(999,))
     target = new(words.shape, str, (1024,))
@@ -322,7 +322,7 @@ def test_is_lazy_of_labelled_or_small_values_is_false():
     assert is_lazy(Sliced(VALUES), VALUES.dtype)
 
 
-def test_small_values_are_read_as_a_whole():
+def test_assign_reads_small_value_at_once():
     from tessarr.indexing import select
 
     target = new()

@@ -40,7 +40,7 @@ axes = st.tuples(st.integers(1, 60), st.integers(1, 25), st.integers(1, 25))
 
 
 @given(st.lists(axes, min_size=1, max_size=3), st.integers(1, 5000), st.integers(1, 4))
-def test_regions_cover_everything_once_and_cut_no_chunk_of_the_target(layout, memory, workers):
+def test_plan_regions_cover_target_once_in_whole_chunks(layout, memory, workers):
     shape, source, target = zip(*layout, strict=True)
     plan = plan_for(shape, source, target, memory, workers)
     seen = np.zeros(shape, int)
@@ -62,13 +62,13 @@ def test_plan_concurrent_regions_fit_into_memory(layout, memory, workers):
     assert plan.concurrency * math.prod(plan.longest) <= max(memory, *map(math.prod, clipped))
 
 
-def test_chunks_that_fit_into_each_other_are_decoded_once():
+def test_plan_decodes_nested_chunks_once():
     """Either array may have the larger chunks, also along different axes."""
     for source, target in [((10, 10), (40, 40)), ((40, 40), (10, 10)), ((40, 10), (10, 40))]:
         assert plan_for((400, 400), source, target, memory=6400).decodes == 1
 
 
-def test_regions_seek_cuts_that_both_arrays_have():
+def test_plan_regions_prefer_common_chunk_edges():
     assert plan_for((1200,), (30,), (40,), memory=130).longest == (120,)
 
 
@@ -88,20 +88,20 @@ def test_plan_large_memory_has_concurrent_regions():
     assert plan.concurrency == 3
 
 
-def test_millions_of_chunks_along_an_axis_are_planned_quickly():
+def test_plan_of_millions_of_chunks_is_fast():
     plan = plan_for((4_000_000, 3), (1, 1), (1, 3), memory=1 << 20)
     assert 2 <= plan.count < 100
 
 
-def test_a_chunk_that_is_larger_than_memory_is_copied_by_itself():
+def test_plan_chunk_larger_than_memory_is_one_region():
     plan = plan_for((100,), (3,), (50,), memory=10)
     assert plan.longest == (50,)
     assert plan.concurrency == 1
 
 
-def test_an_axis_of_no_length_has_no_regions():
+def test_plan_empty_axis_has_no_regions():
     assert list(plan_for((0, 5), (2, 2), (3, 3), memory=100)) == []
 
 
-def test_a_single_element_is_one_region():
+def test_plan_single_element_is_one_region():
     assert list(plan_for((), (), (), memory=100)) == [()]

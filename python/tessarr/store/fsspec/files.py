@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from dataclasses import dataclass
 from hashlib import sha256
 from http.client import responses
 from threading import Lock
@@ -16,21 +17,20 @@ from tessarr.store.fsspec.client_errors import (
     find_hidden_failure,
     raises_store_errors,
 )
+from tessarr.store.object.urls import SCHEMES
 from tessarr.store.transient import get_status, is_transient, iterate_causes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tessarr.store.protocol import OpenedValue
 
-__all__ = ["ABSENT", "Files", "get_protocols"]
+__all__ = ["FileSettings", "Files", "get_protocols"]
 
 _SMALL_BYTES: Final = 1 << 16
 _NOT_FOUND: Final = 404
 _ABSENT_STATUSES: Final = frozenset({401, 403, 407, 410})
 """Statuses that some web servers send for absent files."""
 _METADATA_NAMES: Final = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
-ABSENT: Final = (KeyError, FileNotFoundError)
+_ABSENT: Final = (KeyError, FileNotFoundError)
 """The exceptions that mean an absent key to the engine."""
 _UNSAFE_SEGMENTS: Final = frozenset({"", ".", ".."})
 _PATTERN_CHARACTERS: Final = frozenset("*?[")
@@ -46,31 +46,42 @@ def get_protocols(fs: Any) -> set[str]:
     return {protocol} if isinstance(protocol, str) else set(protocol)
 
 
+@dataclass(frozen=True, slots=True)
+class FileSettings:
+    """Settings of a folder of a file system.
+
+    Parameters
+    ----------
+    missing_errors
+        The classes of errors that mean an absent file.
+    absent_statuses
+        The HTTP status codes that mean an absent file.
+    concurrency
+        The number of concurrent requests.
+    """
+
+    missing_errors: tuple[type[Exception], ...]
+    absent_statuses: tuple[int, ...] = (404,)
+    concurrency: int = 16
+
+
 class Files:
     """A folder of an fsspec file system with the methods of `StoreProtocol`."""
 
     identity: str
-    prepare: Callable[[Any], Any] | None = None
-    """A function that prepares the file system before its first request."""
 
-    def __init__(
-        self,
-        fs: Any,
-        root: str,
-        missing: tuple[type[Exception], ...],
-        concurrency: int,
-        absent: tuple[int, ...] = (404,),
-    ) -> None:
-        self._absent_statuses = absent
+    def __init__(self, fs: Any, root: str, settings: FileSettings) -> None:
+        self.settings = settings
+        self.concurrency = settings.concurrency
         self._can_list = False
-        self.concurrency = concurrency
         self._process = os.getpid()
         self._original_fs = fs
         self._fs_by_process: dict[int, Any] = {}  # a forked child needs another file system
         self._preparing: dict[int, Lock] = {}
         self._root = root
-        self._missing_errors = missing
-        self._is_web = bool(get_protocols(fs) & {"http", "https"})
+        protocols = get_protocols(fs)
+        self._is_web = bool(protocols & {"http", "https"})
+        self._has_folders = protocols.isdisjoint(SCHEMES)
 
     @property
     def _fs(self) -> Any:
@@ -86,13 +97,26 @@ class Files:
     @raises_store_errors("open")
     def _create_fs(self, process: int) -> Any:
         """Return the file system for requests of a process."""
-        fs = self._original_fs
-        if process != self._process:
-            # A forked child lacks the thread of the event loop.
-            import pickle
+        if process == self._process:
+            return self._original_fs
+        # A forked child lacks the thread of the event loop.
+        import pickle
 
-            fs = pickle.loads(pickle.dumps(fs))  # noqa: S301 (our own)
-        return fs if self.prepare is None else self.prepare(fs)
+        return pickle.loads(pickle.dumps(self._original_fs))  # noqa: S301 (our own)
+
+    def _check_may_block(self) -> None:
+        """Raise an error in the thread of the event loop that has to serve the requests."""
+        import asyncio
+
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if running is getattr(self._fs, "loop", None):
+            raise UnsupportedError(
+                "the thread of an event loop cannot wait for that loop's own requests: call "
+                "Tessarr in another thread, as with asyncio.to_thread"
+            )
 
     def _to_path(self, key: str) -> str:
         if self._is_web:
@@ -112,7 +136,7 @@ class Files:
             keys = [unquote(key) for key in keys]
         return keys
 
-    @raises_store_errors("read", *ABSENT)
+    @raises_store_errors("read", *_ABSENT)
     def get(self, key: str) -> bytes | None:
         try:
             data: bytes = self._fs.cat_file(self._to_path(key))
@@ -123,8 +147,8 @@ class Files:
 
     def _is_absent(self, error: BaseException, path: str) -> bool:
         """Return whether an error of the file system means that a key is absent."""
-        says_so = isinstance(error, self._missing_errors) or any(
-            get_status(cause) in self._absent_statuses for cause in iterate_causes(error)
+        says_so = isinstance(error, self.settings.missing_errors) or any(
+            get_status(cause) in self.settings.absent_statuses for cause in iterate_causes(error)
         )
         return says_so and self._find_hidden_failure(error, path) is None
 
@@ -135,14 +159,14 @@ class Files:
 
     def _find_hidden_failure(self, error: BaseException, path: str) -> BaseException | None:
         """Return the failure behind an error that claims an absent file, or None."""
-        hidden = find_hidden_failure(error, self._absent_statuses)
+        hidden = find_hidden_failure(error, self.settings.absent_statuses)
         if hidden is None and isinstance(error, FileNotFoundError) and _is_cache(self._fs):
             # A caching file system reports every failure as an absent file.
             try:
                 self._fs.fs.info(path)
             except Exception as failure:  # noqa: BLE001 (returned unless the file is absent)
-                hidden = find_hidden_failure(failure, self._absent_statuses)
-                return hidden if isinstance(failure, self._missing_errors) else failure
+                hidden = find_hidden_failure(failure, self.settings.absent_statuses)
+                return hidden if isinstance(failure, self.settings.missing_errors) else failure
             return ConnectionError("the file system did not find an existing file")
         return hidden
 
@@ -175,11 +199,11 @@ class Files:
             return reason
         return (
             f"{reason}; give credentials in storage_options, such as headers={{'Authorization': …}}"
-            ", or, where that is how it says that there is no such file, missing_status=(404, "
+            ", or, if the server reports absent files so, missing_status=(404, "
             f"{status})"
         )
 
-    @raises_store_errors("read", *ABSENT)
+    @raises_store_errors("read", *_ABSENT)
     def open_head(self, key: str, count: int | None) -> OpenedValue | None:
         """Open a file and read its first bytes, or all."""
         path = self._to_path(key)
@@ -196,11 +220,11 @@ class Files:
             return self.open_value(key)
         return _OpenedFile(self, path, len(data), data)
 
-    @raises_store_errors("read", *ABSENT)
+    @raises_store_errors("read", *_ABSENT)
     def open_value(self, key: str) -> OpenedValue | None:
         fs, path = self._fs, self._to_path(key)
         try:
-            fs.invalidate_cache(self._root)
+            fs.invalidate_cache(path.rpartition("/")[0])
             info = fs.info(path)
             if info.get("type") == "directory":
                 return None
@@ -220,18 +244,20 @@ class Files:
             try:
                 fs.pipe_file(path, data)
             except FileNotFoundError:
+                if not self._has_folders:  # `makedirs` would create the bucket
+                    raise
                 fs.makedirs(path.rpartition("/")[0], exist_ok=True)
                 fs.pipe_file(path, data)
         except NotImplementedError as error:
             raise self._build_read_only_error(key) from error
         return None
 
-    @raises_store_errors("delete", *ABSENT)
+    @raises_store_errors("delete", *_ABSENT)
     def delete(self, key: str) -> None:
         path = self._to_path(key)
         try:
             self._fs.rm_file(path)
-        except self._missing_errors as error:
+        except self.settings.missing_errors as error:
             self._check_absent(error, path)
         except NotImplementedError as error:
             raise self._build_read_only_error(key) from error
@@ -253,6 +279,26 @@ class Files:
         return keys
 
     @raises_store_errors("list")
+    def list_states(self, prefix: str) -> dict[str, bytes] | None:
+        """Return the states of the files in a folder, by key without `prefix`.
+
+        None if a listing shows no tags or times, as on web servers.
+        """
+        if self._is_web:
+            return None
+        fs, path = self._fs, self._to_path(prefix).rstrip("/")
+        try:
+            fs.invalidate_cache(path)
+            entries: dict[str, Any] = fs.find(path, detail=True)
+        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
+            self._check_list_error(error, path)
+            entries = {}
+        keys = self._to_keys([*entries])
+        states = {key: _get_state(info) for key, info in zip(keys, entries.values(), strict=True)}
+        known = {key[len(prefix) :]: state for key, state in states.items() if state is not None}
+        return known if len(known) == len(states) else None
+
+    @raises_store_errors("list")
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
         fs, path = self._fs, self._to_path(prefix).rstrip("/")
         try:
@@ -269,7 +315,7 @@ class Files:
 
     def _check_list_error(self, error: Exception, path: str) -> None:
         """Raise the error of a listing, unless it means an absent folder."""
-        if isinstance(error, self._missing_errors):
+        if isinstance(error, self.settings.missing_errors):
             self._check_absent(error, path)
             return
         status = next(filter(None, map(get_status, iterate_causes(error))), 0)
@@ -299,7 +345,7 @@ class Files:
             raise _build_listing_error(self._to_path(folder), "it lists no folder") from error
         if not self._can_list:
             raise _build_listing_error(
-                self._to_path(folder), "it lists nothing where there is a node"
+                self._to_path(folder), "it lists nothing at an existing node"
             )
 
     @raises_store_errors("delete")

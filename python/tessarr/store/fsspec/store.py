@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore, LocalStore
 from tessarr.errors import ArgumentError, NotFoundError, TessarrError, UnsupportedError
-from tessarr.format.install_hints import scheme_hint
+from tessarr.format.hints import did_you_mean, scheme_hint
 from tessarr.format.registry import set_public_module
-from tessarr.format.suggestions import did_you_mean
+from tessarr.store.class_names import is_instance_of
 from tessarr.store.fsspec.client_errors import build_store_error, find_hidden_failure
-from tessarr.store.fsspec.files import Files, get_protocols
-from tessarr.store.fsspec.remote_files import create_files
+from tessarr.store.fsspec.files import Files, FileSettings, get_protocols
 from tessarr.store.repr_mixin import DescribedStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["FSStore", "FsspecStore", "adapt_fsspec", "open_url"]
 
@@ -57,19 +55,18 @@ class FsspecStore(DescribedStore):
     concurrency : int, default 16
         The number of chunks that are fetched or stored concurrently. An operation holds this
         number of chunks in memory, and a few more that wait for decoding.
-    retries : bool, default True
-        Whether s3fs and gcsfs may retry requests themselves. Pass False below a `RetryingStore`.
-        Other file systems follow their own arguments.
-    conditional_writes : bool, default True
-        Whether changes on S3 and GCS have a precondition on the version of the value. Pass False
-        for servers without conditional requests.
 
     Notes
     -----
+    Requests go through fsspec and its client libraries, which takes several times the processor
+    time of `S3Store`, `GCSStore`, `AzureStore` and `HTTPStore`.
+
     Writes are as atomic as those of the file system: object stores and memory replace a value in
-    one step. Concurrent writers of parts of one chunk, and calls that resize or append to an array,
-    lose no change: on S3 and GCS in any process on any machine, elsewhere in the threads of one
-    process. On the local file system the store has the guarantees of `LocalStore`. Listings do not
+    one step. fsspec has no conditional requests. Concurrent writers of parts of one chunk, and
+    calls that resize or append to an array, lose no change in the threads of one process. Several
+    processes can lose changes: give each process its own chunks, or use the classes of object
+    stores. A shard that is replaced during a read of its parts can give an error or parts of both
+    states. On the local file system the store has the guarantees of `LocalStore`. Listings do not
     come from fsspec's cache.
 
     Errors of the file system or its client library become a `StoreError` with the URL, `key` and
@@ -84,7 +81,9 @@ class FsspecStore(DescribedStore):
     (['a/b'], FsspecStore('memory:///example'))
     """
 
-    _url: str
+    _files: Files | None
+    """The files of a file system that is not local."""
+    _text: str
     _user_store: object
 
     def __new__(
@@ -96,42 +95,41 @@ class FsspecStore(DescribedStore):
         allowed_exceptions: tuple[type[Exception], ...] | None = None,
         missing_status: Iterable[int] = (404,),
         concurrency: int = 16,
-        retries: bool = True,
-        conditional_writes: bool = True,
     ) -> Self:
+        absent_statuses = _check_statuses(missing_status)
         arguments = {
             "fs": fs,
             "path": path,
             "read_only": read_only,
             "allowed_exceptions": allowed_exceptions,
-            "missing_status": _check_statuses(missing_status),
+            "missing_status": absent_statuses,
             "concurrency": concurrency,
-            "retries": retries,
-            "conditional_writes": conditional_writes,
         }
-        return cls._build_over(fs, path, arguments)
+        settings = FileSettings(allowed_exceptions or _MISSING_ERRORS, absent_statuses, concurrency)
+        return cls._build_over(fs, path, arguments, settings, read_only=read_only)
 
     @classmethod
-    def _build_over(cls, fs: Any, path: str, arguments: dict[str, Any]) -> Self:
-        read_only: bool = arguments["read_only"]
-        missing: tuple[type[Exception], ...] = arguments["allowed_exceptions"] or _MISSING_ERRORS
+    def _build_over(
+        cls,
+        fs: Any,
+        path: str,
+        arguments: dict[str, Any],
+        settings: FileSettings,
+        *,
+        read_only: bool,
+    ) -> Self:
         fs, path = _unwrap_filesystem(fs, path)
         schemes = get_protocols(fs)
-        read_only = read_only or bool(schemes & _READ_ONLY_SCHEMES)
+        is_fixed = read_only or bool(schemes & _READ_ONLY_SCHEMES)
+        files: Files | None = None
         if schemes & {"file", "local"}:
-            store = cls._build(arguments, LocalStore(path or "/", read_only=read_only))
+            store = cls._build(arguments, LocalStore(path or "/", read_only=is_fixed))
         else:
-            files = _get_shared_files(
-                fs,
-                path,
-                missing,
-                arguments["concurrency"],
-                retries=arguments.get("retries", True),
-                conditional=arguments.get("conditional_writes", True),
-                absent=arguments.get("missing_status", (404,)),
-            )
-            store = cls._build(arguments, ForeignStore(files, read_only=read_only))
-        store._url = fs.unstrip_protocol(path)
+            files = _get_shared_files(fs, path, settings)
+            store = cls._build(arguments, ForeignStore(files, read_only=is_fixed))
+        store._files = files
+        suffix = ", read_only=True" if read_only else ""
+        store._text = f"{cls.__name__}({fs.unstrip_protocol(path)!r}{suffix})"
         return store
 
     @classmethod
@@ -190,8 +188,7 @@ class FsspecStore(DescribedStore):
         return path
 
     def __repr__(self) -> str:
-        read_only = ", read_only=True" if self._arguments["read_only"] else ""
-        return f"{type(self).__name__}({self._url!r}{read_only})"
+        return self._text
 
 
 class FSStore(FsspecStore):
@@ -257,12 +254,8 @@ class FSStore(FsspecStore):
             "dimension_separator": separator,
             "missing_exceptions": missing_exceptions or exceptions,
         }
-        inner = {
-            "read_only": mode == "r",
-            "allowed_exceptions": missing_exceptions or exceptions,
-            "concurrency": 16,
-        }
-        return cls._build_over(fs, path, arguments | inner)
+        settings = FileSettings(missing_exceptions or exceptions or _MISSING_ERRORS)
+        return cls._build_over(fs, path, arguments, settings, read_only=mode == "r")
 
     @property
     def path(self) -> str:
@@ -274,11 +267,6 @@ class FSStore(FsspecStore):
     def dimension_separator(self) -> Any:
         """The separator in chunk keys of new arrays, or None."""
         return self._arguments["dimension_separator"]
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        inner = {"read_only", "allowed_exceptions", "concurrency"}
-        arguments = {k: v for k, v in self._arguments.items() if k not in inner}
-        return type(self)._restore, (arguments,)
 
 
 def open_url(
@@ -307,18 +295,14 @@ def _check_statuses(missing_status: Iterable[int]) -> tuple[int, ...]:
 
 def adapt_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:
     """Return the store of an ``fsspec.FSMap`` or a ``upath.UPath``; None for other objects."""
-    if _is_from_module(store, "fsspec.mapping"):
+    if is_instance_of(store, "fsspec.mapping"):
         adapted = FsspecStore.from_mapper(store, read_only=read_only)
-    elif _is_from_module(store, "upath"):
+    elif is_instance_of(store, "upath"):
         adapted = FsspecStore.from_upath(store, read_only=read_only)
     else:
         return None
     adapted._user_store = store
     return adapted
-
-
-def _is_from_module(value: object, module: str) -> bool:
-    return any(f"{cls.__module__}.".startswith(f"{module}.") for cls in type(value).__mro__)
 
 
 def _suggest_scheme(scheme: str) -> str:
@@ -376,10 +360,10 @@ def _build_opening_error(error: Exception, url: str, scheme: str) -> Exception:
 def _unwrap_filesystem(fs: Any, path: str) -> tuple[Any, str]:
     """Return the synchronous file system below wrappers that only rename paths."""
     while True:
-        if _is_from_module(fs, "fsspec.implementations.dirfs"):
+        if is_instance_of(fs, "fsspec.implementations.dirfs"):
             path = "/".join(part for part in (fs.path.rstrip("/"), path.strip("/")) if part)
             fs = fs.fs
-        elif _is_from_module(fs, "fsspec.implementations.asyn_wrapper"):
+        elif is_instance_of(fs, "fsspec.implementations.asyn_wrapper"):
             fs = fs.sync_fs
         else:
             break
@@ -387,53 +371,20 @@ def _unwrap_filesystem(fs: Any, path: str) -> tuple[Any, str]:
         fs = type(fs)(*fs.storage_args, **{**fs.storage_options, "asynchronous": False})
     if not callable(getattr(fs, "cat_file", None)):
         raise TypeError(f"{type(fs).__qualname__} is no file system of fsspec")
-    return fs, str(fs._strip_protocol(path)).rstrip("/")
+    return fs, str(fs.get_mapper(path).root).rstrip("/")
 
 
-def _get_shared_files(
-    fs: Any,
-    root: str,
-    missing: tuple[type[Exception], ...],
-    concurrency: int,
-    *,
-    retries: bool,
-    conditional: bool,
-    absent: tuple[int, ...],
-) -> Files:
+def _get_shared_files(fs: Any, root: str, settings: FileSettings) -> Files:
     """Return the shared object for a location; its users share its locks."""
-    location = (*_get_identity(fs), root, missing, concurrency, retries, conditional, absent)
+    location = (*_get_identity(fs), root, settings)
     with _open_files_lock:
         files = _open_files.get(location)
         if files is None:
-            files = create_files(
-                fs, root, missing, concurrency, conditional=conditional, absent=absent
-            )
-            if not retries:
-                files.prepare = _disable_retries
+            files = Files(fs, root, settings)
             if not isinstance(location[0], _Identity):
                 files.identity = repr(location)
             _open_files[location] = files
     return files
-
-
-def _disable_retries(fs: Any) -> Any:
-    """Return a file system that does not retry requests.
-
-    Creating gcsfs looks up its default credentials.
-    """
-    if not get_protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
-        return fs
-    options = dict(fs.storage_options)
-    if getattr(options.get("token"), "sought", False):
-        del options["token"]
-    fs = type(fs)(*fs.storage_args, **options, skip_instance_cache=True)
-    if hasattr(fs, "config_kwargs"):  # of s3fs
-        once = {"total_max_attempts": 1, "mode": "standard"}
-        fs.config_kwargs = {**fs.config_kwargs, "retries": once}
-        fs.retries = 1
-    else:  # gcsfs retries in a decorator
-        fs._request = partial(type(fs)._request.__wrapped__, fs)
-    return fs
 
 
 def _get_identity(fs: Any) -> tuple[object, ...]:

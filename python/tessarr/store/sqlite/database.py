@@ -168,7 +168,7 @@ class Database:
         def move(connection: Connection) -> None:
             (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
-                error = sqlite3.OperationalError("somebody is reading")
+                error = sqlite3.OperationalError("another connection reads")
                 error.sqlite_errorcode = sqlite3.SQLITE_BUSY
                 raise error
 
@@ -353,25 +353,25 @@ class OpenedValue:
         self.generation = database._generation
         self._database = database
         self._data = data
-        self._take_connection = connection
+        self._connection = connection
 
     def read(self, offset: int, count: int) -> bytes:
         with gate:
-            if self._take_connection is not None and self.generation != self._database._generation:
+            if self._connection is not None and self.generation != self._database._generation:
                 raise StoreError("the value was opened before its store was closed, or forked")
             data: bytes = self._data[offset : offset + count]
         return data
 
     def release(self) -> Connection:
         """End the transaction and return the connection."""
-        connection, self._take_connection = self._take_connection, None
+        connection, self._connection = self._connection, None
         assert connection is not None
         self._data.close()
         connection.execute("ROLLBACK")
         return connection
 
     def __del__(self) -> None:
-        if self._take_connection is not None:
+        if self._connection is not None:
             self._database._released.append(self)
 
 

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 from tessarr import _engine
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import set_public_module
-from tessarr.store.wrappers.prefix import open_wrapped_store
-from tessarr.store.wrappers.wrapper import WrapperStore
+from tessarr.store.wrappers.wrapper import WrapperStore, open_wrapped_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tessarr._engine import Store
     from tessarr.store.resolve import StoreLike
 
@@ -185,7 +182,6 @@ class CachePool:
         self.max_bytes = max_bytes
         self._pool = _engine.CachePool(max_bytes)
         self._numbers: dict[Any, int] = {}
-        self._stores: dict[Any, Store] = {}
 
     def store(self, store: Store, *, since: float) -> Store:
         """Return a store that caches the values of `store`.
@@ -206,11 +202,6 @@ class CachePool:
     def has_store(self, store: Store) -> bool:
         """Return whether the pool may hold entries of a store or of an equal store."""
         return store in self._numbers
-
-    def get_or_create(self, key: Any, make: Callable[[], Store]) -> Store:
-        """Return the store of a key; the first call creates it."""
-        store = self._stores.get(key)
-        return self._stores.setdefault(key, make()) if store is None else store
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of hits and misses, and the size in bytes."""

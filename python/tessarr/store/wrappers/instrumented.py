@@ -8,8 +8,7 @@ from tessarr import _engine
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import set_public_module
 from tessarr.store.mapping import StoreMapping
-from tessarr.store.wrappers.prefix import open_wrapped_store
-from tessarr.store.wrappers.wrapper import WrapperStore
+from tessarr.store.wrappers.wrapper import WrapperStore, open_wrapped_store
 
 if TYPE_CHECKING:
     import logging

@@ -18,8 +18,8 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     repeatable : bool
         Whether `commit` also requires that all values that the transaction read are unchanged. It
         always requires this for values on which a change depends.
-    owner : Transaction, optional
-        The transaction.
+    owner : Staging, optional
+        The staged changes of the transaction.
     same : StagedStore, optional
         The store that holds the staged changes, if this store is another route to it.
 
@@ -38,6 +38,6 @@ class StagedStore(_engine.StagedStore, StoreMapping):
     def delete_prefix(self, prefix: str) -> None:
         """Stage the deletion of every key under a prefix."""
         super().delete_prefix(prefix)
-        self.owner._staging.forget_below(self, prefix)
+        self.owner.forget_below(self, prefix)
 
     clear_prefix = delete_prefix

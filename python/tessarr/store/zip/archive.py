@@ -62,7 +62,7 @@ class Archive:
         self.name = repr(source)
         self.closed = False
         self.entries: dict[str, Entry] = {}
-        self.changes = 1  # counts changes of keys
+        self._sorted_keys: list[str] | None = None
         self._method = method
         self._large = large
         self._durable = durable
@@ -137,7 +137,7 @@ class Archive:
             self._file = before
             file.close()
             raise
-        self.changes += 1
+        self._sorted_keys = None
 
     def _read_directory(self) -> None:
         size = self._file.size()
@@ -163,11 +163,10 @@ class Archive:
         """Open a value; return None for an absent key."""
         self.check()
         entry = self.entries.get(key)
-        return (
-            None
-            if entry is None
-            else OpenedValue(self._file, entry, f"{key!r} in {self.name}", key)
-        )
+        return None if entry is None else self._open_entry(key, entry)
+
+    def _open_entry(self, key: str, entry: Entry) -> OpenedValue:
+        return OpenedValue(self._file, entry, f"{key!r} in {self.name}", key)
 
     def put(self, key: str, data: bytes) -> None:
         """Append a value."""
@@ -252,7 +251,7 @@ class Archive:
             created = PathFile(path, "x")
         except ExistsError as error:
             raise StoreError(
-                f"others have made {path!r} meanwhile; do it again", retryable=True
+                f"another program has created {path!r}; try again", retryable=True
             ) from error
         nothing, self._file, self._path = self._file, created, None
         try:
@@ -314,8 +313,8 @@ class Archive:
                     entries[target] = entry
                     begin = min(begin, entry.offset)
                 else:
-                    opened = OpenedValue(self._file, entry, f"{key!r} in {self.name}", key)
-                    packed = self._build_entry(target, opened.read_all())
+                    data = self._open_entry(key, entry).read_all()
+                    packed = self._build_entry(target, data)
                     entries[target] = self._append_value(target, *packed, staged=True)
                     removed.append(entry)
             self._write_deletions()
@@ -325,10 +324,6 @@ class Archive:
                 self._count_garbage(entry)
             self._count_garbage(None)
             self._record_deletions([staged])
-
-    def _get_live_entries(self) -> list[Entry]:
-        """Return the entries of the directory, without staged values."""
-        return [entry for key, entry in self.entries.items() if not _is_staged(key)]
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
         """Store or delete a value if the current one is `expected`; return whether it was.
@@ -348,15 +343,18 @@ class Archive:
                 self.put(key, data)
             return True
 
-    def sorted_keys(self) -> tuple[int, list[str]]:
-        """Return the number of changes and the sorted current keys."""
+    def sorted_keys(self) -> list[str]:
+        """Return the current keys, sorted."""
+        self.check()
         with self._lock:
-            return self.changes, sorted(self.entries)
+            if self._sorted_keys is None:
+                self._sorted_keys = sorted(self.entries)
+            return self._sorted_keys
 
     def _count_garbage(self, old: Entry | None) -> None:
         """Count the bytes of a former value as garbage."""
         self._changed = True
-        self.changes += 1
+        self._sorted_keys = None
         if old is not None:
             self._garbage_bytes += old.limit - old.offset
 
@@ -407,7 +405,8 @@ class Archive:
 
     def _write_directory(self) -> None:
         if self._changed:
-            directory = zip_format.build_directory(self._get_live_entries(), self._end)
+            live = [entry for key, entry in self.entries.items() if not _is_staged(key)]
+            directory = zip_format.build_directory(live, self._end)
             self._append(directory)
             self._deleted = []
             self._garbage_bytes += self._directory_bytes
@@ -454,8 +453,8 @@ class OpenedValue:
     def __init__(self, file: File, entry: Entry, label: str, key: str) -> None:
         self.size = entry.size
         self._file = file
-        self._build_entry = entry
-        self._what = label
+        self._entry = entry
+        self._label = label
         self._key = key
         self._start: int | None = None
         self._data: bytes | None = None
@@ -463,15 +462,11 @@ class OpenedValue:
     @property
     def state(self) -> bytes:
         """Bytes that identify this version of the value."""
-        return b"%x,%x,%x" % (
-            self._build_entry.crc,
-            self._build_entry.offset,
-            self._build_entry.packed,
-        )
+        return b"%x,%x,%x" % (self._entry.crc, self._entry.offset, self._entry.packed)
 
     def read_all(self) -> bytes:
         """Return the whole value, after a check of its checksum."""
-        entry = self._build_entry
+        entry = self._entry
         with self._translate_errors():
             head = zip_format.LOCAL.size + len(entry.name)
             count = min(entry.limit - entry.offset, head + entry.packed + 64)
@@ -484,15 +479,15 @@ class OpenedValue:
 
     def read(self, offset: int, count: int) -> bytes:
         """Return `count` bytes from `offset`; decompress a compressed value as a whole first."""
-        if self._build_entry.method != zip_format.STORED or count == self.size:
+        if self._entry.method != zip_format.STORED or count == self.size:
             if self._data is None:
                 self._data = self.read_all()
             return self._data[offset : offset + count]
         with self._translate_errors():
             if self._start is None:
-                head = zip_format.LOCAL.size + len(self._build_entry.name)
-                raw = self._file.read(self._build_entry.offset, head)
-                self._start = zip_format.find_data(self._build_entry, raw)
+                head = zip_format.LOCAL.size + len(self._entry.name)
+                raw = self._file.read(self._entry.offset, head)
+                self._start = zip_format.find_data(self._entry, raw)
             return self._file.read(self._start + offset, count)
 
     @contextmanager
@@ -500,7 +495,7 @@ class OpenedValue:
         try:
             yield
         except (DataError, UnsupportedError) as error:
-            message = f"cannot read {self._what}: {error}"
+            message = f"cannot read {self._label}: {error}"
             raise type(error)(message, kind=error.kind, key=self._key) from error
 
 
@@ -509,7 +504,6 @@ class ArchiveStore:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._sorted: tuple[int, list[str]] = (0, [])
 
     def get(self, key: str) -> bytes | None:
         value = self._archive.open(key)
@@ -543,14 +537,14 @@ class ArchiveStore:
         self._archive.replace_prefix(staged, prefix)
 
     def list(self, prefix: str) -> list[str]:
-        keys = self._keys()
+        keys = self._archive.sorted_keys()
         first = bisect_left(keys, prefix)
         # "0" sorts after "/", so this is the upper bound of the keys below the prefix.
         last = bisect_left(keys, f"{prefix[:-1]}0") if prefix else len(keys)
         return keys[first:last]
 
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        keys = self._keys()
+        keys = self._archive.sorted_keys()
         members: list[str] = []
         folders: list[str] = []
         index = bisect_left(keys, prefix)
@@ -563,15 +557,6 @@ class ArchiveStore:
                 folders.append(keys[index][: slash + 1])
                 index = bisect_left(keys, f"{keys[index][:slash]}0", index)
         return members, folders
-
-    def _keys(self) -> builtins.list[str]:
-        archive = self._archive
-        archive.check()
-        changes, keys = self._sorted
-        if changes != archive.changes:
-            changes, keys = archive.sorted_keys()
-            self._sorted = changes, keys
-        return keys
 
 
 def _is_staged(key: str) -> bool:

@@ -10,7 +10,7 @@ import stat
 import tempfile
 from pathlib import Path
 from threading import RLock
-from typing import IO, TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import IO, TYPE_CHECKING, Final
 
 from tessarr.errors import (
     DataError,
@@ -34,16 +34,34 @@ _CREATING: Final = ("w", "x", "w-")
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
-class File(Protocol):
+class File:
     """The file methods that an archive uses. Many threads may call `read`."""
 
-    def size(self) -> int: ...
-    def read(self, offset: int, count: int) -> bytes: ...
-    def write(self, offset: int, data: bytes) -> None: ...
-    def truncate(self, size: int) -> None: ...
-    def flush(self, *, durable: bool) -> None: ...
-    def hint(self) -> str: ...
-    def close(self) -> None: ...
+    def size(self) -> int:
+        """Return the number of bytes."""
+        raise NotImplementedError
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Return `count` bytes from `offset`."""
+        raise NotImplementedError
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write bytes at `offset`."""
+        raise ReadOnlyError(f"{self!r} is open for reading only")
+
+    def truncate(self, size: int) -> None:
+        """Delete all bytes from `size`."""
+        raise ReadOnlyError(f"{self!r} is open for reading only")
+
+    def flush(self, *, durable: bool) -> None:
+        """Write buffered bytes, and wait for the disk if `durable`."""
+
+    def hint(self) -> str:
+        """Return what the user can do about a damaged file."""
+        return ""
+
+    def close(self) -> None:
+        """Close the file, unless its owner does."""
 
 
 class _Descriptor:
@@ -56,7 +74,7 @@ class _Descriptor:
         os.close(self.number)
 
 
-class PathFile:
+class PathFile(File):
     """A local file; a writer holds a lock on it.
 
     Parameters
@@ -105,7 +123,7 @@ class PathFile:
                     if mode == "w":
                         os.ftruncate(opened.number, 0)
                     return opened
-        raise StoreError(f"other processes replace {self.path!r} all the time", retryable=True)
+        raise StoreError(f"other processes replace {self.path!r} continually", retryable=True)
 
     def _open_for_reading(self) -> _Descriptor:
         opened = _Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
@@ -119,7 +137,7 @@ class PathFile:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise StoreError(
-                f"cannot make {self.path!r}: a folder of its path is a file",
+                f"cannot create {self.path!r}: a folder of its path is a file",
                 errno=errno.ENOTDIR,
                 filename=self.path,
             ) from error
@@ -203,7 +221,7 @@ class PathFile:
             try:
                 fcntl.flock(self._descriptor().number, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return "; a store that is open for writing has to be closed, or flushed, first"
+                return "; first close or flush the store that is open for writing"
             except OSError:
                 return ""
         remedy = "" if self._mode == "r" else "; else delete it to start again"
@@ -230,7 +248,7 @@ class PathFile:
         Path(self.path).unlink(missing_ok=True)
 
 
-class ObjectFile:
+class ObjectFile(File):
     """A file object of the user, who closes it."""
 
     def __init__(self, file: IO[bytes], mode: str) -> None:
@@ -289,17 +307,12 @@ class ObjectFile:
         with self._lock:
             self._file.flush()
 
-    def hint(self) -> str:
-        return ""
 
-    def close(self) -> None:
-        """Do nothing: the user closes the object."""
-
-
-class ReadFile:
+class ReadFile(File):
     """A value of another store, for reading."""
 
     def __init__(self, value: ValueReader, name: str) -> None:
+        self.is_replaced = False  # whether a read noticed that another value has replaced this one
         self._value = value
         self._name = name
 
@@ -310,22 +323,11 @@ class ReadFile:
         return self._value.size
 
     def read(self, offset: int, count: int) -> bytes:
-        return self._value.read(offset, count)
-
-    def write(self, offset: int, data: bytes) -> NoReturn:
-        raise ReadOnlyError(f"{self._name} is open for reading only")
-
-    def truncate(self, size: int) -> NoReturn:
-        raise ReadOnlyError(f"{self._name} is open for reading only")
-
-    def flush(self, *, durable: bool) -> None:
-        """Do nothing."""
-
-    def hint(self) -> str:
-        return ""
-
-    def close(self) -> None:
-        """Do nothing: other readers may use the value."""
+        try:
+            return self._value.read(offset, count)
+        except StoreError as error:
+            self.is_replaced |= error.kind == "value_replaced"
+            raise
 
 
 def get_stamp(path: str) -> tuple[int, ...] | None:

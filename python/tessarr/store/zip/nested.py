@@ -38,9 +38,12 @@ class ZipValueStore(DescribedStore):
 
     Notes
     -----
-    Reads use ranged requests. Each change rewrites the whole archive in one conditional write: the
-    archive is always complete, a transaction applies all its changes together, and concurrent
-    writers lose no change. Use this store for rarely written data, and `ZipStore` for local files.
+    Reads use ranged requests. A read-only store opens the archive once, and again after a read
+    notices that another program has replaced it.
+
+    Each change rewrites the whole archive in one conditional write: the archive is always complete,
+    a transaction applies all its changes together, and concurrent writers lose no change. Use this
+    store for rarely written data, and `ZipStore` for local files.
 
     Examples
     --------
@@ -70,22 +73,34 @@ class _ZipValue:
         self._store = store
         self._key = key
         self._method = method
-        self._cached: tuple[bytes, ArchiveStore] | None = None
+        self._cached: tuple[bytes | None, ReadFile, ArchiveStore] | None = None
+        self.concurrency = store.concurrency
 
     def _open_archive(self) -> ArchiveStore | None:
         """Open the current archive; return None if the key is absent."""
+        seen = self._cached
+        if seen is not None and self._store.read_only and not seen[1].is_replaced:
+            return seen[2]
         value = self._store.open_value(self._key)
         if value is None:
             return None
-        version, seen = value.version, self._cached
-        if seen is not None and seen[0] == version:
-            return seen[1]
+        version = value.version
+        if seen is not None and seen[0] == version is not None:
+            return seen[2]
         file = ReadFile(value, f"{self._key!r} of {self._store!r}")
         keys = ArchiveStore(Archive(file, "r", self._method, large=True, durable=False))
-        self._cached = None if version is None else (version, keys)
+        self._cached = version, file, keys
         return keys
 
     def get(self, key: str) -> bytes | None:
+        try:
+            return self._get(key)
+        except StoreError as error:
+            if error.kind != "value_replaced":
+                raise
+            return self._get(key)
+
+    def _get(self, key: str) -> bytes | None:
         keys = self._open_archive()
         return None if keys is None else keys.get(key)
 
@@ -124,7 +139,7 @@ class _ZipValue:
                 return False
             if new == old or self._store.replace(self._key, new, old):
                 return True
-        raise StoreError(f"other writers replace {self._key!r} all the time", retryable=True)
+        raise StoreError(f"other writers replace {self._key!r} continually", retryable=True)
 
     def _apply_changes(
         self,

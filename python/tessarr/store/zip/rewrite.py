@@ -62,7 +62,9 @@ def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable:
     if not isinstance(file, ObjectFile) or not file.is_movable():
         return False
     moves = list(_plan_moves(file, start, entries))
-    if any(move.at > move.begin for move in moves):  # a move would overwrite the next entry
+    if any(
+        move.target_offset > move.begin for move in moves
+    ):  # a move would overwrite the next entry
         return False
     file.truncate(_apply_moves(file, file, start, moves))
     file.flush(durable=durable)
@@ -74,7 +76,7 @@ class _Move(NamedTuple):
     header: bytes  # a new local header, or empty to move the old one
     begin: int
     length: int
-    at: int
+    target_offset: int
 
 
 def _plan_moves(file: File, target: int, entries: Sequence[Entry]) -> Iterator[_Move]:
@@ -102,7 +104,7 @@ def _apply_moves(source: File, target: File, end: int, moves: Sequence[_Move]) -
             _apply_run(source, target, run)
             run = []
         run.append(move)
-        end = move.at + len(move.header) + move.length
+        end = move.target_offset + len(move.header) + move.length
     if run:
         _apply_run(source, target, run)
     directory = zip_format.build_directory((move.entry for move in moves), end)
@@ -114,11 +116,11 @@ def _apply_run(source: File, target: File, run: Sequence[_Move]) -> None:
     """Move adjacent entries with one copy."""
     first, last = run[0], run[-1]
     count = last.begin + last.length - first.begin
-    position = first.at + len(first.header)
+    position = first.target_offset + len(first.header)
     if source is target and position > first.begin:  # the new header reaches into the bytes
-        target.write(first.at, first.header + source.read(first.begin, count))
+        target.write(first.target_offset, first.header + source.read(first.begin, count))
         return
-    target.write(first.at, first.header)
+    target.write(first.target_offset, first.header)
     if source is not target or position != first.begin:
         _copy(source, first.begin, target, position, count)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from functools import partial
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 from weakref import WeakValueDictionary
@@ -143,6 +144,11 @@ class ZipStore(DescribedStore):
         """Whether the store is closed."""
         return self._archive.closed
 
+    def list_states(self, prefix: str) -> dict[str, bytes]:
+        """Return the checksums and positions of all values below a prefix, by key without it."""
+        opened = ((key, self._archive.open(key)) for key in self.list(prefix))
+        return {key[len(prefix) :]: value.state for key, value in opened if value is not None}
+
     def flush(self) -> None:
         """Write the directory, so that other stores can read the current values."""
         self._archive.flush()
@@ -162,11 +168,8 @@ class ZipStore(DescribedStore):
             raise TypeError(f"{self!r} cannot be pickled: it has a file object, not a path")
         if not self.closed:
             self.flush()
-        return type(self)._unpickle, (self.path, self.dimension_separator)
-
-    @classmethod
-    def _unpickle(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
-        return cls(path, mode="r", dimension_separator=separator)
+        separator = self.dimension_separator
+        return partial(type(self), self.path, mode="r", dimension_separator=separator), ()
 
     @staticmethod
     def repair(path: str | os.PathLike[str]) -> int:

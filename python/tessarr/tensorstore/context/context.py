@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from copy import deepcopy
 from threading import RLock
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
@@ -11,12 +12,10 @@ from tessarr._safe_repr import safe_repr, truncate
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.json.format_json import format_repr
-from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.object_members import as_json, expected_error
-from tessarr.tensorstore.json.parse import copy_json
-from tessarr.tensorstore.json.pickling import reduce_object, restore_object
+from tessarr.tensorstore.json.parse import as_json, check_integers, expected_error
+from tessarr.tensorstore.json.pickling import Picklable
 
-__all__ = ["Context", "ContextSpec", "Resource", "ResourceLike", "check_reference", "new_context"]
+__all__ = ["Context", "Resource", "ResourceLike", "check_reference", "new_context"]
 
 _creation_lock: Final = RLock()
 
@@ -40,7 +39,7 @@ class Resource:
     _value: Any
 
     def __init__(self) -> None:
-        raise TypeError("a resource is had from a context: context['cache_pool']")
+        raise TypeError("a context returns its resources: context['cache_pool']")
 
     @classmethod
     def _of(cls, kind: Kind, json: Any, key: str) -> Resource:
@@ -65,7 +64,7 @@ class Resource:
         >>> ts.Context({"data_copy_concurrency": {"limit": 4}})["data_copy_concurrency"].to_json()
         {'limit': 4}
         """
-        return self._kind.full(self._json) if include_defaults else copy_json(self._json)
+        return self._kind.full(self._json) if include_defaults else deepcopy(self._json)
 
     def _get_or_build(self, make: Callable[[Any], Any]) -> Any:
         """Return the object behind the resource; the first call creates it as `make(json)`."""
@@ -89,7 +88,7 @@ class Resource:
 _DEFAULTS: Final = {name: kind.canonical(None) for name, kind in KINDS.items()}
 
 
-class ContextSpec:
+class ContextSpec(Picklable):
     """A specification of the resources of a context.
 
     Parameters
@@ -141,17 +140,11 @@ class ContextSpec:
         members: dict[str, Any] = {}
         for key, value in sorted(self._items.items()):
             plain = value is None or isinstance(value, str) or not include_defaults
-            members[key] = copy_json(value) if plain else kind_of(key).full(value)
+            members[key] = deepcopy(value) if plain else kind_of(key).full(value)
         return members
 
     def __repr__(self) -> str:
         return format_repr("Context.Spec", self.to_json())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reduce_object(self, ContextSpec, self.to_json())
-
-    def __setstate__(self, state: Any) -> None:
-        restore_object(self, ContextSpec, state)
 
 
 def check_reference(kind: Kind, value: Any) -> Any:
@@ -166,7 +159,7 @@ def check_reference(kind: Kind, value: Any) -> Any:
     return kind.canonical(value)
 
 
-class Context:
+class Context(Picklable):
     """The resources that stores share: caches, memory stores and limits.
 
     Parameters
@@ -196,7 +189,7 @@ class Context:
     ({'total_bytes_limit': 5000000}, True)
     """
 
-    __slots__ = ("__weakref__", "_alone", "_found", "_parent", "_refers", "_spec")
+    __slots__ = ("__weakref__", "_alone", "_parent", "_refers", "_resources", "_spec")
 
     _alone: bool
     """Whether a single open array uses the context, so that it shares no resources."""
@@ -212,7 +205,7 @@ class Context:
         spec: ContextSpec | EllipsisType | None = ...,
     ) -> None:
         self._alone = False
-        self._found: dict[str, Resource] = {}
+        self._resources: dict[str, Resource] = {}
         self._parent: Context | None = None
         self._spec: ContextSpec | None = None
         self._refers = False
@@ -226,25 +219,16 @@ class Context:
         if spec is not ... and not isinstance(spec, ContextSpec | None):
             raise TypeError(f"spec: {safe_repr(spec)} is not a Context.Spec: give it as json")
         if parent is not ... and not isinstance(parent, Context | None):
-            raise TypeError(f"the parent of a context is one, not {safe_repr(parent)}")
-        given = spec if json is ... else json
-        if given is None and json is None:
+            raise TypeError(f"parent: {safe_repr(parent)} is not a Context")
+        source = spec if json is ... else json
+        if source is None and json is None:
             raise expected_error("object", None)
-        if given is None:
+        if source is None:
             return  # equal to no arguments, even with a parent
         self._parent = None if parent is ... else parent
-        self._spec = given if isinstance(given, ContextSpec) else ContextSpec(given)
+        self._spec = source if isinstance(source, ContextSpec) else ContextSpec(source)
         above = self._parent is not None and self._parent._refers
         self._refers = self._spec._refers or above
-
-    def _has_settings(self, kinds: Iterable[str]) -> bool:
-        """Return whether this context or a parent defines resources of some kinds."""
-        context: Context | None = self
-        while context is not None:
-            if context._spec is not None and not context._spec._items.keys().isdisjoint(kinds):
-                return True
-            context = context._parent
-        return False
 
     @property
     def parent(self) -> Context | None:
@@ -312,9 +296,9 @@ class Context:
         return context._keep(key, value)
 
     def _keep(self, key: str, json: Any) -> Resource:
-        result = self._found.get(key)
+        result = self._resources.get(key)
         if result is None:
-            result = self._found.setdefault(
+            result = self._resources.setdefault(
                 key, Resource._of(KINDS.get(key) or kind_of(key), json, key)
             )
         return result
@@ -331,23 +315,25 @@ class Context:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._alone:  # views in one pickle still share one context
             return Context, (), (True, {})
-        result = self._found.copy()  # one pickle preserves shared resources
-        given = () if self._spec is None else (self._spec, self._parent)
-        new, arguments, *derived = reduce_object(self, Context, *given)
-        state = (False, result, *derived) if result or derived else None
+        resources = self._resources.copy()  # one pickle preserves shared resources
+        new, arguments, *derived = super().__reduce__()
+        state = (False, resources, *derived) if resources or derived else None
         return new, arguments, state
 
+    def _arguments(self) -> tuple[Any, ...]:
+        return () if self._spec is None else (self._spec, self._parent)
+
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        alone, result, *derived = state
-        for one in derived:
-            restore_object(self, Context, one)
-        self._alone, self._found = alone, result
+        alone, resources, *derived = state
+        for subclass_state in derived:
+            super().__setstate__(subclass_state)
+        self._alone, self._resources = alone, resources
 
     @classmethod
     def _of(cls, json: Any, found: dict[str, Resource]) -> Context:
         """Return a context with existing resources, by their names in `json`."""
         new = cls(json)
-        new._found = found
+        new._resources = found
         return new
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.context import (
@@ -14,12 +18,16 @@ from tessarr.tensorstore.context.context import (
     check_reference,
 )
 from tessarr.tensorstore.context.resources import KINDS, Kind
-from tessarr.tensorstore.json.object_members import expected_error, member_error
-from tessarr.tensorstore.json.parse import copy_json
+from tessarr.tensorstore.json.parse import expected_error, member_error
 
-__all__ = ["Naming", "References"]
-
-_new: Final = object.__new__
+__all__ = [
+    "STRIP_RESOURCES",
+    "Naming",
+    "References",
+    "ResourceChange",
+    "bind_resources",
+    "unbind_resources",
+]
 
 
 class Naming:
@@ -27,6 +35,8 @@ class Naming:
 
     Parameters
     ----------
+    references : iterable of References
+        The references of all specs in the document.
     bound : bool
         Whether to mark resources as bound, as in ``["cache_pool"]``.
     brief : bool
@@ -34,96 +44,82 @@ class Naming:
         separately. The JSON then also contains functions and arrays as Python objects.
     """
 
-    def __init__(self, *, bound: bool = False, brief: bool = False) -> None:
-        self._bound = bound
-        self.brief = brief
-        self._seen: list[References] = []
-        self._uses: dict[int, tuple[Resource, int]] = {}
-        self._in_context: set[int] = set()
-        self._named: dict[int, str] | None = None
+    def __init__(
+        self, references: Iterable[References], *, bound: bool = False, brief: bool = False
+    ) -> None:
+        self._references = [one for one in references if one.kinds]
+        self._bound, self.brief = bound, brief
 
     @property
     def omits_resources(self) -> bool:
         """Whether the JSON omits all resources."""
-        return self.brief and self._within is not None
+        return self.brief and self._only_context is not None
 
     @property
-    def _within(self) -> Context | None:
+    def _only_context(self) -> Context | None:
         """The only context that the references use, or None."""
-        contexts = {id(one.context): one.context for one in self._seen}
-        return next(iter(contexts.values())) if len(contexts) == 1 else None
+        contexts = {references.context for references in self._references}
+        return contexts.pop() if len(contexts) == 1 else None
 
     def shared_context(
-        self, *, own: Callable[[dict[str, Resource]], Any] | None = None
+        self, *, change: Callable[[dict[str, Resource]], Any] | None = None
     ) -> Context | None:
         """Return a context with all resources; None if a reference is not bound.
 
         Parameters
         ----------
-        own
+        change
             Maps the resources to those that the new context holds, such as copies.
         """
-        if own is None and self.omits_resources:
-            return self._within
-        if not self._seen or not all(one.bound for one in self._seen):
+        if change is None and self.omits_resources:
+            return self._only_context
+        if not self._references or not all(one.bound for one in self._references):
             return None
-        result = {name: self._uses[number][0] for number, name in self._names().items()}
-        return Context._of(self.context(), result if own is None else own(result))
+        resources = {name: resource for resource, name in self._names.items()}
+        return Context._of(self.context(), resources if change is None else change(resources))
 
-    def collect_resources(self, references: References) -> None:
-        """Add the resources of a spec; call this for all specs before the first name is used."""
-        self._named = None
-        self._seen.append(references)
-
-    def _names(self) -> dict[int, str]:
-        if self._named is None:
-            self._uses = {}
-            for one in self._seen:
-                result = [value for value in one.values.values() if isinstance(value, Resource)]
-                for value in result:
-                    _, uses = self._uses.get(id(value), (value, 0))
-                    self._uses[id(value)] = (value, uses + 1)
-                self._in_context.update(
-                    id(value) for value in result if one.in_context or not value._kind.plain
-                )
-            self._named = self._name_resources()
-        return self._named
-
-    def _name_resources(self) -> dict[int, str]:
-        named = {number: self._uses[number] for number in self._uses if number in self._in_context}
-        keys = [one._key for one, _ in named.values() if one._key]
-        names: dict[int, str] = {}
-        counts: dict[str, int] = {}
-        for number, (one, uses) in named.items():
-            if one._key and keys.count(one._key) == 1:
-                names[number] = one._key
-            elif one._key or uses > 1 or self.brief:
-                kind = one._kind.name
-                at = counts.get(kind, 0)
-                while f"{kind}#{at}" in keys:
-                    at += 1
-                counts[kind] = at + 1
-                names[number] = f"{kind}#{at}"
+    @cached_property
+    def _names(self) -> dict[Resource, str]:
+        """The names of resources; a resource that its only user describes has no name."""
+        uses: Counter[Resource] = Counter()
+        in_context = set()
+        for references in self._references:
+            for value in references.values.values():
+                if isinstance(value, Resource):
+                    uses[value] += 1
+                    if references.in_context or not value._kind.plain:
+                        in_context.add(value)
+        resources = [resource for resource in uses if resource in in_context]
+        keys = Counter(resource._key for resource in resources if resource._key)
+        names: dict[Resource, str] = {}
+        numbers: Counter[str] = Counter()
+        for resource in resources:
+            kind = resource._kind.name
+            if keys[resource._key] == 1:
+                names[resource] = resource._key
+            elif resource._key or uses[resource] > 1 or self.brief:
+                while f"{kind}#{numbers[kind]}" in keys:
+                    numbers[kind] += 1
+                names[resource] = f"{kind}#{numbers[kind]}"
+                numbers[kind] += 1
         return names
 
     def context(self, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the JSON of the context that defines the names."""
-        names = self._names()
-        new = {
-            name: self._uses[number][0].to_json(include_defaults) for number, name in names.items()
-        }
-        return dict(sorted(new.items()))
+        by_name = sorted((name, resource) for resource, name in self._names.items())
+        return {name: resource.to_json(include_defaults) for name, resource in by_name}
 
     def reference_json(
         self, resource: Resource, *, include_defaults: bool = False, in_context: bool = False
     ) -> Any:
         """Return the JSON of a reference to a resource."""
         by_name = in_context or not resource._kind.plain
-        name = self._names().get(id(resource)) if by_name else None
+        name = self._names.get(resource) if by_name else None
         value = resource.to_json(include_defaults) if name is None else name
         return [value] if self._bound and not in_context else value
 
 
+@dataclass(slots=True, eq=False)
 class References:
     """The resources of a spec, by the JSON members that refer to them.
 
@@ -138,63 +134,27 @@ class References:
         Members that refer to no resource if they are absent.
     in_context : bool
         Whether the context holds all resources; members then hold only non-default names.
+    context : Context, optional
+        The context of all resources; None if a member has a value, or before binding.
     """
 
-    __slots__ = ("_context_resources", "_values", "context", "in_context", "kinds", "optional")
-
-    def __init__(
-        self,
-        kinds: Mapping[str, str],
-        values: Mapping[str, ResourceLike],
-        optional: AbstractSet[str] = frozenset(),
-        *,
-        in_context: bool = False,
-    ) -> None:
-        self.kinds = kinds
-        self.optional = optional
-        self.in_context = in_context
-        self._values = dict(values)
-        self._context_resources: dict[str, Any] | None = None  # memo of `values`
-        self.context: Context | None = None
-        """The context of all resources; None if a member has a value, or before binding."""
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The resources, references or JSON, by the names of members."""
-        if self.context is None:
-            return self._values
-        if self._context_resources is None:
-            self._context_resources = self._bound(self.context)
-        return self._context_resources
-
-    @property
-    def plain(self) -> bool:
-        """Whether all resources have their defaults, here and in the context."""
-        return self.context is not None and not self.context._has_settings(self.kinds.values())
-
-    def has_settings(self, member: str) -> bool:
-        """Return whether a member may differ from its default."""
-        if self.context is None or member in self._values:
-            return True
-        return self.context._has_settings((self.kinds[member],))
+    kinds: Mapping[str, str]
+    values: Mapping[str, ResourceLike]
+    optional: AbstractSet[str] = frozenset()
+    in_context: bool = False
+    context: Context | None = None
 
     @property
     def bound(self) -> bool:
         """Whether all values are resources, rather than references or JSON."""
-        needed = self.kinds.keys() - self.optional
-        return self.context is not None or (
-            needed <= self._values.keys()
-            and all(isinstance(value, Resource) for value in self._values.values())
+        return self.kinds.keys() - self.optional <= self.values.keys() and all(
+            isinstance(value, Resource) for value in self.values.values()
         )
 
     @property
     def alone(self) -> bool:
         """Whether all resources have their defaults and a single array uses them."""
         return self.context is not None and self.context._alone
-
-    def has(self, member: str) -> bool:
-        """Return whether a member has a value."""
-        return member in self._values
 
     @classmethod
     def parse(
@@ -216,17 +176,13 @@ class References:
         for member, kind in kinds.items():
             if member not in json:
                 continue
-            value = json.pop(member)
             try:
-                values[member] = cls._parse(KINDS[kind], value)
+                value = cls._parse(KINDS[kind], json.pop(member))
             except ArgumentError as error:
                 raise member_error(member, error) from None
-            if values[member] == kind and member not in optional:
-                del values[member]
-        return cls(kinds, values, optional, in_context=in_context)
-
-    def _with(self, values: Mapping[str, ResourceLike]) -> References:
-        return References(self.kinds, values, self.optional, in_context=self.in_context)
+            if value != kind or member in optional:
+                values[member] = value
+        return cls(kinds, values, optional, in_context)
 
     @staticmethod
     def _parse(kind: Kind, value: Any) -> Any:
@@ -240,6 +196,11 @@ class References:
             raise expected_error("non-null value", None)
         return check_reference(kind, value)
 
+    def _with(
+        self, values: Mapping[str, ResourceLike], context: Context | None = None
+    ) -> References:
+        return References(self.kinds, values, self.optional, self.in_context, context)
+
     def bind(self, context: Context, others: References | None = None) -> References:
         """Return the references, bound to a context; bound resources do not change.
 
@@ -252,69 +213,49 @@ class References:
         """
         if self.context is not None:
             return self
-        if others is not None and others._values:
-            result = {name: others._values[name] for name in self.kinds if name in others._values}
-            return self._with({**self._values, **result}).bind(context)
-        if self._values or context._refers:
-            return self._with(self._bound(context))
-        new: References = _new(References)
-        new.kinds, new.optional, new._values = self.kinds, self.optional, self._values
-        new._context_resources, new.context, new.in_context = None, context, self.in_context
-        return new
-
-    def _bound(self, context: Context) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+        values = dict(self.values)
+        if others is not None and others.context is None:
+            values.update((name, others.values[name]) for name in self.kinds.keys() & others.values)
+        only_defaults = not values and not context._refers
         for member, kind in self.kinds.items():
-            if member in self.optional and member not in self._values:
+            if member in self.optional and member not in values:
                 continue
-            value = self._values.get(member, kind)
+            value = values.get(member, kind)
             if not isinstance(value, Resource):
-                value = context._bound(KINDS[kind], value, kind if self.in_context else "")
-            values[member] = value
-        return values
+                values[member] = context._bound(KINDS[kind], value, kind if self.in_context else "")
+        return self._with(values, context if only_defaults else None)
 
     def strip(self) -> References:
         """Return unbound references; optional members remain."""
-        return self._with({name: self.kinds[name] for name in self.optional & self._values.keys()})
+        return self._with({name: self.kinds[name] for name in self.optional & self.values.keys()})
 
     def distinct(self) -> References:
         """Return bound references without optional members that repeat a resource of their kind."""
-        if not any(self._is_twice(member) for member in self.optional):
+        repeated = {
+            member
+            for member in self.optional & self.values.keys()
+            if self.values[member] is self.values.get(self.kinds[member])
+        }
+        if not repeated:
             return self
-        return self._with({k: v for k, v in self._values.items() if not self._is_twice(k)})
-
-    def _is_twice(self, member: str) -> bool:
-        if member not in self.optional or member not in self._values:
-            return False
-        kind = self.kinds[member]
-        return kind in self.kinds and self._values[member] is self.values.get(kind)
+        return self._with({k: v for k, v in self.values.items() if k not in repeated})
 
     def unbind(self, naming: Naming) -> References:
         """Return the references as JSON that refers to the context of `naming`."""
         values: dict[str, Any] = {}
         for member, value in self.values.items():
+            json = value
             if isinstance(value, Resource):
-                result = naming.reference_json(value, in_context=self.in_context)
-            else:
-                result = value
-            if result != self.kinds[member] or member in self.optional:
-                values[member] = result
+                json = naming.reference_json(value, in_context=self.in_context)
+            if json != self.kinds[member] or member in self.optional:
+                values[member] = json
         return self._with(values)
-
-    def collect_resources(self, naming: Naming) -> None:
-        """Add the bound resources to `naming`."""
-        if self.kinds:
-            naming.collect_resources(self)
 
     def resource(self, member: str) -> Resource:
         """Return the resource of a member; the references must be bound."""
-        if self.context is not None:
-            name = self.kinds[member]
-            return self.context._found.get(name) or self.context._resolve(name, ())
-        result = self._values[member]
-        if not isinstance(result, Resource):
-            raise TypeError(f"{member} is not bound to a context")
-        return result
+        value = self.values[member]
+        assert isinstance(value, Resource)
+        return value
 
     def json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the JSON members of the references."""
@@ -328,12 +269,12 @@ class References:
                 name = naming.reference_json(
                     value, include_defaults=include_defaults, in_context=self.in_context
                 )
-                kept = naming.brief and member in self.optional  # absent means no resource
-                if all_names or kept or name != kind:
+                is_optional = naming.brief and member in self.optional  # absent: no resource
+                if all_names or is_optional or name != kind:
                     members[member] = name
             elif value is not None and (all_names or value != kind):
                 whole = include_defaults and not isinstance(value, str)
-                members[member] = KINDS[kind].full(value) if whole else copy_json(value)
+                members[member] = KINDS[kind].full(value) if whole else deepcopy(value)
             elif all_names and member not in self.optional:
                 members[member] = kind
         return members
@@ -346,3 +287,41 @@ class References:
             else value == other.values[member]
             for member, value in self.values.items()
         )
+
+
+class ResourceChange(NamedTuple):
+    """A change of the resources of a spec and of all its parts.
+
+    Parameters
+    ----------
+    apply
+        Changes the references of one part.
+    context
+        The context that the change binds to; None if it does not bind.
+    keeps_context
+        Whether parts keep the specs of their own contexts.
+    """
+
+    apply: Callable[[References], References]
+    context: Context | None = None
+    keeps_context: bool = False
+
+    def within(self, spec: Any) -> ResourceChange:
+        """Return the change for a part that has its own context, described by `spec`, or None."""
+        if spec is None or self.context is None:
+            return self
+        return bind_resources(Context(spec, self.context))
+
+
+STRIP_RESOURCES: Final = ResourceChange(References.strip)
+"""Remove resources; opening then supplies them from its context."""
+
+
+def bind_resources(context: Context) -> ResourceChange:
+    """Return the change that takes resources from a context; bound resources do not change."""
+    return ResourceChange(lambda references: references.bind(context), context)
+
+
+def unbind_resources(naming: Naming) -> ResourceChange:
+    """Return the change that replaces resources by names."""
+    return ResourceChange(lambda references: references.unbind(naming), keeps_context=True)

@@ -8,22 +8,23 @@ from typing import Any, Final
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.json.durations import format_duration
-from tessarr.tensorstore.json.object_members import (
+from tessarr.tensorstore.json.parse import (
     as_json,
     boolean,
     expected_error,
-    integer,
+    missing_member,
     number,
     one_of,
     read_members,
     text,
+    unsigned,
 )
 
 __all__ = ["KINDS", "Kind", "kind_of"]
 
-_UNSIGNED = integer(0, "64-bit unsigned integer")
-_COUNT = integer(0, "integer in the range [0, 9223372036854775807]", 2**63 - 1)
-_POSITIVE = integer(1, "integer in the range [1, 18446744073709551615]")
+_UNSIGNED = unsigned(0, "64-bit unsigned integer")
+_COUNT = unsigned(0, "integer in the range [0, 9223372036854775807]", 2**63 - 1)
+_POSITIVE = unsigned(1, "integer in the range [1, 18446744073709551615]")
 
 
 def _limit(value: Any) -> Any:
@@ -91,9 +92,7 @@ def _credentials(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise expected_error("object", value)
     if "type" not in value:
-        raise ArgumentError(
-            'Error parsing object member "type": Expected string, but member is missing'
-        )
+        raise missing_member("type", "string")
     form = one_of(*_CREDENTIALS)
     return read_members(
         value, {"type": form, **dict.fromkeys(_CREDENTIALS[form(value["type"])], text)}
@@ -112,7 +111,6 @@ _LOCKING = {
     "mode": one_of("os", "lockfile", "none", "non_atomic"),
     "acquire_timeout": format_duration,
 }
-_LOCKING_DEFAULTS = {"mode": "os", "acquire_timeout": "1m"}
 _MODE = {"mode": one_of("default", "memmap", "direct")}
 
 

@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.index_space import IndexTransform
-from tessarr.tensorstore.batch.shared_reads import ExpectedRead
-from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.batch import ExpectedRead, ReadGroup, SharedReads
+from tessarr.tensorstore.context.references import Naming, References, ResourceChange
 from tessarr.tensorstore.context.resources import KINDS
-from tessarr.tensorstore.future.future import Future
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.future.future import Future, spawn
 from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges, driver_spec
-from tessarr.tensorstore.spec.kvstore_driver_spec import KvStoreDriverSpec
 from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.resource_spec import KvStoreDriverSpec
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.batch.read_group import ReadGroup
-    from tessarr.tensorstore.batch.shared_reads import SharedReads
+    from tessarr.store import Store
     from tessarr.tensorstore.context.context import Context
-    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.types import JSONObject
@@ -39,15 +36,14 @@ class AutoSpec(KvStoreDriverSpec):
 
     _rechecks: SpecChanges
     _context: Context | None = None
-    _null_resources: tuple[str, ...] = ()  # resources that are null in JSON
-    # specs of each format with the same members, without a location
     _formats: dict[str, KvStoreDriverSpec]
+    _null_resources: tuple[str, ...] = ()  # resources that are null in JSON
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec of JSON members."""
         spec = cls(schema)
-        spec._take_place(members)
+        spec._read_kvstore(members)
         spec._mode = OpenMode(open=True)
         named = {name: members[name] for name in sorted(KINDS.keys() & members.keys())}
         spec._null_resources = tuple(name for name, value in named.items() if value is None)
@@ -57,15 +53,14 @@ class AutoSpec(KvStoreDriverSpec):
         ):
             del members[name]  # a default
         spec._references = References.parse(_RESOURCES, members, in_context=True)
-        spec._rechecks = SpecChanges()
-        spec._formats = {}
+        spec._rechecks, spec._formats = SpecChanges(), {}
         return spec
 
     def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
         spec = super().apply_changes(options)
-        mode = OpenMode()._changed(options.mode, options.flags)
-        if any(mode._values()) and not mode.open:
+        mode = OpenMode()._updated(options.mode, options.flags)
+        if mode._flags() and not mode.open:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
         # only existing arrays are opened, whatever the mode
         spec._mode, spec._formats = self._mode, {}
@@ -79,17 +74,17 @@ class AutoSpec(KvStoreDriverSpec):
             json["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
         return json
 
-    def _take_rechecks(self, options: SpecChanges) -> None:
+    def _set_rechecks(self, options: SpecChanges) -> None:
         old = self._rechecks
         self._rechecks = SpecChanges(
             recheck_metadata=_first_not_none(options.recheck_metadata, old.recheck_metadata),
             recheck_data=_first_not_none(options.recheck_data, old.recheck_data),
         )
 
-    def bind(self, context: Context) -> Self:
-        """Return the spec with a context's resources; it keeps the context for the format."""
-        spec = super().bind(context)
-        spec._context = context
+    def change_resources(self, change: ResourceChange) -> Self:
+        """Return the spec with other resources; it keeps the context for the format."""
+        spec = super().change_resources(change)
+        spec._context = change.context
         return spec
 
     def _with(self, references: References, kvstore_spec: Place | None) -> Self:
@@ -102,69 +97,57 @@ class AutoSpec(KvStoreDriverSpec):
 
     def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Start to open."""
-        kvstore_spec = self._place
-        if kvstore_spec is None:
+        if self._place is None:
             raise ArgumentError("the spec has no kvstore: give the location of the array")
         if view is None and self.schema.domain is not None:
             # without a format, the bounds of the domain are explicit
             view = IndexTransform(self.schema.domain)
-        operations_inline, batch, without_batch = (
-            kvstore_spec._driver.at_once,
-            opening.batch,
-            opening._replace(batch=None),
-        )
-        work, inline = partial(self._open_array, kvstore_spec, view), operations_inline > 0
-        if batch is None or operations_inline == inf:
-            return spawn(work, without_batch, here=inline)
+        kvstore, at_once = self._place._open(), self._place._driver.at_once
+        keys = {kvstore.key(self._folder + key): name for key, name in _DOCUMENTS.items()}
+        work = partial(self._open_array, kvstore.store, keys, view)
+        alone = opening._replace(batch=None)
 
-        def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[OpenResult]:
-            return spawn(work, without_batch._replace(sharing=sharing), here=inline)
+        def start(_: ReadGroup | None, sharing: SharedReads | None) -> Future[OpenResult]:
+            return spawn(work, alone._replace(sharing=sharing), here=at_once > 0)
 
-        kvstore, path = kvstore_spec._open(), self._folder_path(kvstore_spec)
-        documents = [
-            ExpectedRead(kvstore.store, kvstore.key(path + document)) for document in _DOCUMENTS
-        ]
-        later: Future[OpenResult] = batch._defer(start_operation, documents, opens=True)
-        return later
+        if opening.batch is None or at_once == inf:
+            return start(None, opening.sharing)
+        documents = [ExpectedRead(kvstore.store, key) for key in keys]
+        return opening.batch._defer(start, documents, opens=True)
 
-    @staticmethod
-    def _folder_path(kvstore_spec: Place) -> str:
-        """Return the path as a folder."""
-        return (
-            kvstore_spec.path
-            if not kvstore_spec.path or kvstore_spec.path.endswith("/")
-            else f"{kvstore_spec.path}/"
-        )
+    @property
+    def _folder(self) -> str:
+        """The path of the kvstore as a folder."""
+        assert self._place is not None
+        path = self._place.path
+        return path if not path or path.endswith("/") else f"{path}/"
 
     def _open_array(
-        self, kvstore_spec: Place, view: IndexTransform | None, opening: OpenRequest
+        self, store: Store, keys: dict[str, str], view: IndexTransform | None, opening: OpenRequest
     ) -> OpenResult:
-        kvstore, path, sharing = (
-            kvstore_spec._open(),
-            self._folder_path(kvstore_spec),
-            opening.sharing,
-        )
-        store = kvstore.store if sharing is None else sharing.through(kvstore.store, kvstore.store)
-        for document, name in _DOCUMENTS.items():
-            if store.size(kvstore.key(path + document)) is not None:
+        """Open the array with the format of the first existing document."""
+        if opening.sharing is not None:
+            store = opening.sharing.through(store, store)
+        for key, name in keys.items():
+            if store.size(key) is not None:
                 assert self._context is not None
-                spec = self._format_spec(name).at(kvstore_spec, self._references, self._context)
+                assert self._place is not None
+                spec = self._format_spec(name).at(self._place, self._references, self._context)
                 return spec.open(view, opening).result()
         raise NotFoundError(
             f"no array of a known format exists at {self._where()}: neither "
             f"{' nor '.join(map(repr, _DOCUMENTS))} is there",
             kind="node_not_found",
-            path=path,
+            path=self._folder,
         )
 
     def _format_spec(self, name: str) -> KvStoreDriverSpec:
         """Return the spec of a format with the same members, without a location."""
-        spec_of_format = self._formats.get(name)
-        if spec_of_format is None:
+        if name not in self._formats:
             spec = driver_spec(name).parse({}, self.schema).apply_changes(self._rechecks)
             assert isinstance(spec, KvStoreDriverSpec)
-            spec_of_format = self._formats[name] = spec
-        return spec_of_format
+            self._formats[name] = spec
+        return self._formats[name]
 
 
 def _first_not_none(new: Any, old: Any) -> Any:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+from _thread import allocate_lock
 from copy import copy
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -22,41 +24,127 @@ from tessarr.errors import (
 )
 from tessarr.format.json import load
 from tessarr.index_space import IndexDomain, IndexTransform
+from tessarr.tensorstore.batch import ExpectedRead, SharedReads
 from tessarr.tensorstore.context.caching import caches_of, staleness_bound
 from tessarr.tensorstore.context.references import Naming, References
-from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.cached_document import CachedDocument
-from tessarr.tensorstore.future.future import Future
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.driver import Driver, OperationScope
+from tessarr.tensorstore.future.future import Future, spawn
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.json.parse import text
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.kvstore_driver import quote_path
 from tessarr.tensorstore.kvstore.kvstore_spec import describe_place
+from tessarr.tensorstore.kvstore.values import ReadResult, TimestampedStorageGeneration
 from tessarr.tensorstore.ndarray_views import check_finite, empty
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import dtype, json_value
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges
-from tessarr.tensorstore.spec.kvstore_driver_spec import KvStoreDriverSpec
-from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.staleness_bounds import Recheck, recheck_of
+from tessarr.tensorstore.spec.open_mode import OpenMode, Recheck, recheck_of
+from tessarr.tensorstore.spec.resource_spec import DATA_RESOURCES, KvStoreDriverSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-    from tessarr.tensorstore.batch.read_group import ReadGroup
-    from tessarr.tensorstore.batch.shared_reads import SharedReads
-    from tessarr.tensorstore.driver import OperationScope
+    from tessarr.tensorstore.transaction.transaction import Transaction
     from tessarr.types import JSONObject
 
 __all__ = ["JsonDriver", "JsonSpec"]
 
-_RESOURCES: Final = {
-    "cache_pool": "cache_pool",
-    "data_copy_concurrency": "data_copy_concurrency",
-}
 _JSON: Final = dtype("json")
+
+
+class CachedDocument:
+    """A document whose content all handles of one context share.
+
+    Parameters
+    ----------
+    kvstore
+        The document, as a key-value store with the single key "".
+    """
+
+    __slots__ = ("__weakref__", "_last_read", "_lock", "kvstore")
+
+    def __init__(self, kvstore: KvStore) -> None:
+        self.kvstore = kvstore
+        self._lock = allocate_lock()
+        self._last_read = _empty_result()
+
+    def read(
+        self, since: float, transaction: Transaction | None, sharing: SharedReads | None = None
+    ) -> bytes | None:
+        """Return the document, or None if it is missing.
+
+        Parameters
+        ----------
+        since
+            The time from which cached content counts as fresh, in seconds since 1970; infinity
+            reads again.
+        transaction
+            A transaction reads the document again, with its staged changes.
+        sharing
+            Shares reads with operations that start together.
+        """
+        if transaction is not None:
+            # A document that the transaction changed keeps it open, as in TensorStore.
+            result = self.kvstore.with_transaction(transaction)._look("", None, sharing)
+            return result.value if result.state == "value" else None
+        previous = result = self._last_read
+        if not _is_fresh(previous, since):
+            result = self.kvstore._look("", previous.stamp.generation or None, sharing)
+            if result.state == "unspecified":
+                result = ReadResult(previous.state, previous.value, result.stamp)
+            with self._lock:
+                if self._last_read is previous:  # otherwise a concurrent change replaced it
+                    self._last_read = result
+        return result.value if result.state == "value" else None
+
+    @property
+    def expected(self) -> ExpectedRead:
+        """The read that `read` sends."""
+        return ExpectedRead(self.kvstore._location.store, self.kvstore._key(""))
+
+    def is_known(self, since: float) -> bool:
+        """Return whether the cached content is fresh."""
+        return _is_fresh(self._last_read, since)
+
+    def change(
+        self, change: Callable[[bytes | None], bytes], transaction: Transaction | None
+    ) -> None:
+        """Replace the document by a function of the stored one."""
+        if transaction is not None:
+            transaction._staging.after(self._forget, in_any_case=True)
+            self.kvstore.with_transaction(transaction)._change("", change)
+            return
+        previous, result = self._last_read, _empty_result()
+        now, content = time.time(), b""
+
+        def changed(current: bytes | None) -> bytes:
+            nonlocal content
+            content = change(current)
+            return content
+
+        try:
+            self.kvstore._change("", changed)
+            result = ReadResult("value", content, TimestampedStorageGeneration(b"", now))
+        finally:
+            with self._lock:  # the order of two simultaneous changes is unknown
+                self._last_read = result if self._last_read is previous else _empty_result()
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._last_read = _empty_result()
+
+
+def _empty_result() -> ReadResult:
+    """Return a new unknown state; its identity shows later changes."""
+    return ReadResult("unspecified", b"", TimestampedStorageGeneration(b"", -inf))
+
+
+def _is_fresh(result: ReadResult, since: float) -> bool:
+    return result.state != "unspecified" and result.stamp.time >= since
 
 
 class JsonDriver(Driver):
@@ -106,9 +194,7 @@ class JsonDriver(Driver):
     @property
     def kvstore(self) -> Any:
         """The document as a key-value store."""
-        kvstore_spec = self.opened_by._place
-        assert kvstore_spec is not None
-        return KvStore(kvstore_spec, kvstore_spec._open(), self._place.path, None)
+        return self.opened_by.open_kvstore()
 
     @property
     def url(self) -> str:
@@ -121,7 +207,7 @@ class JsonDriver(Driver):
         """Read the document, and find the value in it."""
         transaction = scope.transaction  # a read that waits for a batch holds no reference to it
 
-        def work(sharing: SharedReads | None = None) -> npt.NDArray[Any]:
+        def work(sharing: SharedReads | None) -> npt.NDArray[Any]:
             content = self._document.read(self._since, transaction, sharing)
             if content is None:
                 raise NotFoundError(f"the document {self._label} does not exist")
@@ -132,17 +218,12 @@ class JsonDriver(Driver):
                 result[position] = value
             return result
 
-        is_cached = transaction is None and self._document.is_known(self._since)
-        if scope.batch is None or is_cached:
+        def start(scope: OperationScope) -> Future[npt.NDArray[Any]]:
             return spawn(work, scope.sharing)
 
-        def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[npt.NDArray[Any]]:
-            return spawn(work, sharing)
-
-        later: Future[npt.NDArray[Any]] = scope.batch._defer(
-            start_operation, [self._document.expected]
-        )
-        return later
+        if transaction is None and self._document.is_known(self._since):
+            return start(scope)
+        return scope.start(start, [self._document.expected])
 
     def write(
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
@@ -279,11 +360,11 @@ class JsonSpec(KvStoreDriverSpec):
         """Return the spec of JSON members."""
         spec = cls(Schema(dtype=_JSON, rank=0)._merge_with(schema))
         spec._check_parts()
-        spec._take_place(members)
+        spec._read_kvstore(members)
         spec._pointer = text(members.pop("json_pointer", ""), "json_pointer")
         split_pointer(spec._pointer)
         spec._mode = OpenMode(open=True)
-        spec._references = References.parse(_RESOURCES, members)
+        spec._references = References.parse(DATA_RESOURCES, members)
         spec._recheck = recheck_of(
             members.pop("recheck_cached_data", "open"), "recheck_cached_data"
         )
@@ -336,7 +417,7 @@ class JsonSpec(KvStoreDriverSpec):
         """The open mode: opening sends no request."""
         return OpenMode(open=True)
 
-    def _take_rechecks(self, options: SpecChanges) -> None:
+    def _set_rechecks(self, options: SpecChanges) -> None:
         bounds = (options.recheck_metadata, options.recheck_data)
         requested = [bound for bound in bounds if bound is not None]
         if requested:  # the document is both metadata and data: the later bound applies
@@ -347,17 +428,16 @@ class JsonSpec(KvStoreDriverSpec):
 
     def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Return a handle without a request; the document need not exist."""
-        kvstore_spec = self._place
-        if kvstore_spec is None:
+        if self._place is None:
             raise ArgumentError("the spec has no kvstore: give the location of the document")
 
         def opened() -> OpenResult:
-            kvstore = kvstore_spec._open()
+            kvstore = self.open_kvstore()
             memory = caches_of(self._references.resource("cache_pool"))
-            cache_key = (CachedDocument, kvstore.store, kvstore.key(kvstore_spec.path))
+            cache_key = CachedDocument, kvstore._location.store, kvstore._key("")
             document = memory.find(cache_key)
             if document is None:
-                document = CachedDocument(KvStore(kvstore_spec, kvstore, kvstore_spec.path, None))
+                document = CachedDocument(kvstore)
                 memory.add(cache_key, document)
             since = staleness_bound(self._recheck, time.time())
             return OpenResult(JsonDriver(document, since, self._pointer, self), view)

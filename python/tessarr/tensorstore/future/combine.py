@@ -6,8 +6,14 @@ from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tessarr.tensorstore.future.future import DONE, Future, RetriedCallback, failed
-from tessarr.tensorstore.future.spawn import spawn, spawn_future
+from tessarr.tensorstore.future.future import (
+    DONE,
+    Future,
+    RetriedCallback,
+    failed,
+    spawn,
+    spawn_future,
+)
 from tessarr.tensorstore.future.write_futures import WriteFutures
 
 __all__ = ["chain_future", "convert_result", "join_futures", "join_writes", "run_after"]

@@ -15,15 +15,28 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, Type
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import TooLargeError
-from tessarr.store.fsspec.event_loop import wait_for_item
-from tessarr.tensorstore.future.executor import is_interruptible, submit, while_waiting
+from tessarr.tensorstore.future.executor import (
+    is_interruptible,
+    submit,
+    submit_uninterrupted,
+    while_waiting,
+)
 from tessarr.tensorstore.future.status import add_status_code
 
 if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
 
-__all__ = ["NOTHING", "Future", "FutureLike", "RetriedCallback", "failed", "finished"]
+__all__ = [
+    "NOTHING",
+    "Future",
+    "FutureLike",
+    "RetriedCallback",
+    "failed",
+    "finished",
+    "spawn",
+    "spawn_future",
+]
 
 T = TypeVar("T")
 
@@ -352,7 +365,7 @@ class Future(Generic[T]):
         try:
             # The error of a signal handler ends the wait.
             with while_waiting():
-                wait_for_item(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
+                ends.get(timeout=None if timeout is None else max(0.0, min(timeout, _LONGEST)))
         except Empty:
             self.remove_done_callback(ends.put)
             if self._state == PENDING:
@@ -407,9 +420,9 @@ class Future(Generic[T]):
         with self._lock:
             if self._callbacks is None:
                 return 0
-            kept = [other for other in self._callbacks if other != callback]
-            removed = len(self._callbacks) - len(kept)
-            self._callbacks = kept
+            others = [other for other in self._callbacks if other != callback]
+            removed = len(self._callbacks) - len(others)
+            self._callbacks = others
             return removed
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -502,3 +515,58 @@ def failed(error: BaseException) -> Future[Any]:
 
 NOTHING: Final = finished(None)
 """The future of finished work without a result; all callers share it."""
+
+
+def spawn(
+    work: Callable[..., T], *arguments: Any, here: bool = False, whole: bool = False
+) -> Future[T]:
+    """Run `work` in a thread of the pool and return its future.
+
+    Parameters
+    ----------
+    work
+        Runs with the options of the caller.
+    *arguments
+        Its arguments.
+    here
+        Run it at once in this thread, because it is quick.
+    whole
+        Complete work that has started, also if an interrupt ends the wait.
+
+    Notes
+    -----
+    A thread that waits for the result runs the work itself, if no other thread has started it.
+    """
+    if here:
+        try:
+            value = work(*arguments)
+        except BaseException as error:  # noqa: BLE001 (the future reports it)
+            return failed(error)
+        return finished(value)
+    future: Future[T] = Future._pending()
+    begin = submit_uninterrupted if whole else submit
+    future._work = begin(partial(_do, future, work, *arguments))
+    return future
+
+
+def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
+    if into._state == PENDING:  # not cancelled before the start
+        into._run_work(work, *arguments)
+
+
+def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
+    """Run `work` in a thread of the pool and return the future that it returns."""
+    future: Future[T] = Future._pending()
+
+    def begin() -> None:
+        if future._state != PENDING:  # cancelled before the start
+            return
+        try:
+            source = work()
+        except BaseException as error:  # noqa: BLE001 (the future reports it)
+            future._fail(error)
+        else:
+            future._forward(source)
+
+    future._work = submit(begin)
+    return future

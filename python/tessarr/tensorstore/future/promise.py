@@ -50,7 +50,9 @@ class Promise(Generic[T]):
         <Future pending>
         """
         future: Future[Any] = Future._pending()
-        return _promise(future), future
+        promise: Promise[Any] = object.__new__(Promise)
+        promise._future = future
+        return promise, future
 
     def set_result(self, result: T) -> None:
         """Set the result; without effect if the future is done.
@@ -90,9 +92,3 @@ class Promise(Generic[T]):
         future = getattr(self, "_future", None)
         if future is not None and future._state == PENDING:
             future._finish(FAILED, ArgumentError("nobody can say what the result is any more"))
-
-
-def _promise(future: Future[T]) -> Promise[T]:
-    new: Promise[T] = object.__new__(Promise)
-    new._future = future
-    return new

@@ -6,7 +6,7 @@ TensorStore raises each error as a `ValueError` with the code in its text; progr
 from __future__ import annotations
 
 import errno
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from tessarr.errors import DataError, MetadataError, StoreError, TessarrError, UnsupportedError
 
@@ -44,8 +44,11 @@ def add_status_code(error: BaseException) -> BaseException:
 
 def _copy_error(error: E, message: str) -> E:
     """Return a copy of an error with another message."""
+    original: Any = error
     try:
-        new = type(error).__new__(type(error), message)  # the constructor may have other parameters
+        # The constructor may have other parameters; only OSError itself makes its subclasses.
+        base = OSError if isinstance(original, OSError) else type(error)
+        new: E = base.__new__(type(error), message)
     except Exception:  # noqa: BLE001 (a user's class that cannot be copied)
         return error
     new.__dict__.update(error.__dict__)

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.errors import ArgumentError
-from tessarr.index_space import IndexTransform, OutputIndexMap
+from tessarr.index_space import IndexDomain, IndexTransform, OutputIndexMap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from tessarr.index_space import IndexDomain
 
 __all__ = ["align_domain", "broadcast_values", "match_dimensions"]
 

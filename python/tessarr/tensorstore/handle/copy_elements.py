@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from tessarr.errors import ArgumentError
-from tessarr.index_space import Dim, IndexDomain
+from tessarr.index_space import Dim, IndexDomain, IndexTransform
 from tessarr.tensorstore.future.combine import convert_result
+from tessarr.tensorstore.future.future import Future, spawn
 from tessarr.tensorstore.future.promise import Promise
-from tessarr.tensorstore.future.spawn import spawn
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.align import align_domain
 from tessarr.tensorstore.ndarray_views import find_memory, select_elements, start_view
-from tessarr.tensorstore.schema.domain_bounds import get_extents
+from tessarr.tensorstore.schema.propagate import get_extents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from tessarr.index_space import IndexTransform
-    from tessarr.tensorstore.future.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
 TensorStore: TypeAlias = Any
@@ -140,7 +138,11 @@ def _copy_parts(
             writes.popleft().result()
 
     for part in parts:
-        reads.append((part, _read_part(view[part], lies=not whole)))
+        source = view[part]
+        # The elements of a whole copy may overlap the target in memory.
+        scope = source._scope(None)
+        values = source.read() if whole else start_view(source._driver, source._view, scope)
+        reads.append((part, values))
         if len(reads) > 1:
             write()
     while reads:
@@ -150,11 +152,6 @@ def _copy_parts(
     read.set_result(None)
     for pending in writes:
         pending.result()
-
-
-def _read_part(part: TensorStore, *, lies: bool) -> Future[npt.NDArray[Any]]:
-    """Start to read a part; with `lies`, return a view of memory if possible."""
-    return start_view(part._driver, part._view, part._scope(None)) if lies else part.read()
 
 
 def _writable_elements(target: TensorStore) -> npt.NDArray[Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from tessarr.errors import (
 )
 from tessarr.index_space import Assignable, IndexTransform, View
 from tessarr.index_space.dimension_names import as_integer
-from tessarr.tensorstore.batch.batch import Batch
-from tessarr.tensorstore.driver import NO_SCOPE, OperationScope, ResizeRequest
+from tessarr.tensorstore.batch import Batch
+from tessarr.tensorstore.driver import NO_SCOPE, Driver, OperationScope, ResizeRequest, StorageQuery
 from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
@@ -26,14 +26,11 @@ from tessarr.tensorstore.handle.align import broadcast_values
 from tessarr.tensorstore.handle.copy_elements import start_copy
 from tessarr.tensorstore.handle.properties import HandleProperties, StorageStatistics
 from tessarr.tensorstore.handle.source_values import convert_source
-from tessarr.tensorstore.json.format_json import format_repr
-from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import as_bool, check_class
 from tessarr.tensorstore.ndarray_views import allocation_error, empty
-from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.domain_bounds import mark_explicit, propagate_bounds
-from tessarr.tensorstore.spec.driver_spec import OpenKeywords, OpenRequest, driver_spec
-from tessarr.tensorstore.spec.serialize import pickled_json, to_minimal_json
+from tessarr.tensorstore.schema.propagate import mark_explicit, propagate_bounds
+from tessarr.tensorstore.spec.driver_spec import OpenRequest
+from tessarr.tensorstore.spec.serialize import pickled_json
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction.transaction import (
     Transaction,
@@ -46,23 +43,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr.tensorstore.batch.read_group import ReadGroup
-    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.schema.data_type import DTypeLike
 
 __all__ = ["TensorStore", "build_handle"]
 
 
-_new_handle: Final = HandleProperties._create
-_new_spec: Final = Spec._of  # cached: binding a class method is slow
-
-
 _PICKLED_COUNT: Final = 5  # the spec, its context, the mode, and the two parts of the view
-
-
-def _build_statistics(stored: tuple[bool | None, bool | None]) -> StorageStatistics:
-    return StorageStatistics(not_stored=stored[0], fully_stored=stored[1])
 
 
 class TensorStore(HandleProperties):
@@ -92,7 +78,7 @@ class TensorStore(HandleProperties):
         if len(pickled) != _PICKLED_COUNT:
             raise TypeError("call open to get a TensorStore")
         json, context, mode, *plain = pickled
-        return _reopen(Spec(json), context, IndexTransform._of_view(View.from_state(*plain)), mode)
+        return _reopen(Spec(json), context, IndexTransform._of_view(View(*plain)), mode)
 
     # Indexing
 
@@ -134,14 +120,7 @@ class TensorStore(HandleProperties):
         """
         return Assignable(self, "vindex")
 
-    # Storage and base
-
-    def _kvstore(self) -> Any:
-        """Return the key-value store of the array, or None; `kvstore` returns copies of it."""
-        kvstore = self._driver.kvstore
-        if kvstore is None or self._transaction is None:
-            return kvstore
-        return kvstore.with_transaction(self._transaction)
+    # Base
 
     @property
     def base(self) -> TensorStore | None:
@@ -234,22 +213,10 @@ class TensorStore(HandleProperties):
         if order not in {"C", "F"}:
             raise TypeError(f"order {safe_repr(order)} is not 'C' or 'F'")
         scope = self._scope(batch)
-        pending_batch = scope.batch
-        stale = [] if pending_batch is None else self._driver.stale_documents(scope)
-        if pending_batch is not None and stale:
-            # a read that waits for a batch holds no reference to it
-            without_batch = scope._replace(batch=None)
-
-            def start_operation(
-                read_group: ReadGroup, sharing: SharedReads
-            ) -> Future[npt.NDArray[Any]]:
-                return self._read(order, out, without_batch.for_read_group(read_group, sharing))
-
-            read = partial(pending_batch._defer, start_operation, stale, reads=True)
-            return run_in_transaction(self._transaction, read)
-        if self._transaction is None:
-            return self._read(order, out, scope)
-        return run_in_transaction(self._transaction, partial(self._read, order, out, scope))
+        read = partial(self._read, order, out)
+        stale = [] if scope.batch is None else self._driver.stale_documents(scope)
+        start = partial(scope.start, read, stale, reads=True) if stale else partial(read, scope)
+        return run_in_transaction(self._transaction, start)
 
     def _read(
         self, order: str, out: npt.NDArray[Any] | None, scope: OperationScope
@@ -345,11 +312,8 @@ class TensorStore(HandleProperties):
             return run_in_transaction(
                 self._transaction, partial(run_in_transaction, source._transaction, start_operation)
             )
-        if self._transaction is None:
-            return now._driver.write(now._view, values, scope)
-        return run_in_transaction(
-            self._transaction, partial(now._driver.write, now._view, values, scope)
-        )
+        start = partial(now._driver.write, now._view, values, scope)
+        return run_in_transaction(self._transaction, start)
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None, context: Any = None
@@ -515,122 +479,33 @@ class TensorStore(HandleProperties):
         >>> store.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
         TensorStore.StorageStatistics(not_stored=False, fully_stored=False)
         """
+        query = StorageQuery(
+            as_bool(query_not_stored, "query_not_stored"),
+            as_bool(query_fully_stored, "query_fully_stored"),
+        )
+
+        def build_statistics(stored: tuple[bool, bool]) -> StorageStatistics:
+            not_stored, fully_stored = (
+                value if is_requested else None
+                for value, is_requested in zip(stored, query, strict=True)
+            )
+            return StorageStatistics(not_stored=not_stored, fully_stored=fully_stored)
+
         start_operation = partial(
-            self._driver.storage_statistics,
-            self._view,
-            not_stored=as_bool(query_not_stored, "query_not_stored"),
-            fully_stored=as_bool(query_fully_stored, "query_fully_stored"),
-            scope=self._scope(None),
+            self._driver.storage_statistics, self._view, query, self._scope(None)
         )
         return convert_result(
-            run_in_transaction(self._transaction, start_operation), _build_statistics
+            run_in_transaction(self._transaction, start_operation), build_statistics
         )
 
     StorageStatistics = StorageStatistics
 
-    def astype(self, dtype: DTypeLike) -> TensorStore:
-        """Return a view with another data type; see `cast`.
-
-        Parameters
-        ----------
-        dtype
-            The data type of the view.
-
-        Raises
-        ------
-        ArgumentError
-            If the elements convert neither to `dtype` nor back.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> store = ts.array([3, 4], ts.int32)
-        >>> view = store.astype(ts.float64)
-        >>> view[0] = 7.9
-        >>> view.read().result(), store.read().result()
-        (array([7., 4.]), array([7, 4], dtype=int32))
-        """
-        cast: Any = driver_spec("cast")
-        view: TensorStore = cast.wrap_handle(self, DataType(dtype))
-        return view
-
     # Specs
-
-    @with_signature(OpenKeywords)
-    def spec(
-        self,
-        *,
-        minimal_spec: bool | None = None,
-        retain_context: bool | None = None,
-        unbind_context: bool | None = None,
-        **keywords: Unpack[OpenKeywords],
-    ) -> Spec:
-        """Return a spec that opens or creates this array again.
-
-        Parameters
-        ----------
-        minimal_spec
-            Whether to omit metadata that opening reads from the store.
-        retain_context
-            Whether the spec keeps the resources of this handle.
-        unbind_context
-            Whether the JSON names shared resources.
-        **keywords
-            The open mode, as for `open`.
-
-        Raises
-        ------
-        ArgumentError
-            If the handle's transaction is no longer open.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> new = {"create": True, "dtype": ts.int8, "shape": [6]}
-        >>> store = ts.open("memory://data/|zarr3:", **new).result()
-        >>> store[2:4].spec(minimal_spec=True).to_json()["transform"]
-        {'input_exclusive_max': [4], 'input_inclusive_min': [2]}
-        >>> store.spec(create=True).open_mode
-        OpenMode(create=True)
-        """
-        self._check_open()
-        retains = as_bool(retain_context, "retain_context")
-        unbinds = as_bool(unbind_context, "unbind_context")
-        minimal = as_bool(minimal_spec, "minimal_spec")
-        spec = self._spec(minimal=minimal, bound=retains or unbinds)
-        if keywords:
-            spec.update(**keywords)
-        return spec._unbind() if unbinds else spec
-
-    def _spec(self, *, minimal: bool = False, bound: bool = True) -> Spec:
-        """Return the spec; with `bound`, it has the resources of this handle."""
-        driver = self._driver
-        if self._transaction is not None:
-            driver = driver.with_staged_bounds(self._scope(None))
-        spec, view = driver_spec(driver.name).of(driver, self._view, minimal=minimal)
-        return _new_spec(spec if bound else spec.strip(), view, None)
-
-    def __repr__(self) -> str:
-        try:
-            return format_repr("TensorStore", to_minimal_json(self._spec()))
-        # another array has replaced this one, or functions have no JSON
-        except (ArgumentError, UnsupportedError):
-            return "TensorStore(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._check_no_transaction()
         spec, view = self._reopening_spec()
-        return TensorStore, (*pickled_json(spec), self._mode, *view._as_view().to_state())
-
-    def _check_no_transaction(self) -> None:
-        if self._transaction is not None:
-            raise ArgumentError("a handle with a transaction cannot be pickled")
-
-    def _reopening_spec(self) -> tuple[Spec, IndexTransform]:
-        """Return the spec that reopens the array, and the view."""
-        spec, view = driver_spec(self._driver.name).of(self._driver, self._view, minimal=False)
-        # Like TensorStore, this reads nothing.
-        return Spec._of(spec.with_assumed_metadata(), None), view
+        return TensorStore, (*pickled_json(spec), self._mode, view._view.dims(), view._view.maps())
 
     def with_transaction(self, transaction: Transaction | None) -> TensorStore:
         """Return this handle in a transaction.
@@ -653,9 +528,9 @@ class TensorStore(HandleProperties):
         scope = replace_transaction(self._transaction, transaction)
         return build_handle(self._driver, self._view, self._mode, scope)
 
-    def _in_scope(self, scope: OperationScope) -> TensorStore:
+    def _in_transaction(self, transaction: Transaction) -> TensorStore:
         """Return this handle in the transaction of a driver over it."""
-        return build_handle(self._driver, self._view, self._mode, scope.transaction)
+        return build_handle(self._driver, self._view, self._mode, transaction)
 
     def __copy__(self) -> TensorStore:
         return self
@@ -695,9 +570,10 @@ def build_handle(
         view = driver.full_view
     if mode is None:
         mode = "r" * driver.readable + "w" * driver.writable
-    result = _new_handle(TensorStore, driver, view, mode, transaction)
-    result._layout = None
-    return result
+    new: TensorStore = object.__new__(TensorStore)
+    new._driver, new._mode, new._transaction, new._layout = driver, mode, transaction, None
+    new._view = IndexTransform._of_view(view) if isinstance(view, View) else view
+    return new
 
 
 def _read_bounds(bounds: Iterable[int | None] | None) -> tuple[int | None, ...] | None:
@@ -708,9 +584,9 @@ def _read_bounds(bounds: Iterable[int | None] | None) -> tuple[int | None, ...] 
     )
 
 
-def _reopen(spec: Spec, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
+def _reopen(spec: Spec, context: Any, view: IndexTransform, mode: str) -> TensorStore:
     """Open a spec with the resources of a context."""
     opening = OpenRequest("r" in mode, "w" in mode)
-    opened = spec._bound_driver(beside).open(seen, opening).result()
-    view = None if opened.view is None else propagate_bounds(opened.view, opened.driver.domain)
-    return build_handle(opened.driver, view, mode)
+    driver, opened_view = spec._bound(context)._driver.open(view, opening).result()
+    bounded = None if opened_view is None else propagate_bounds(opened_view, driver.domain)
+    return build_handle(driver, bounded, mode)

@@ -1,28 +1,35 @@
-"""Properties of a handle: its domain, and the schema of its view."""
+"""Properties of a handle: its domain, the schema of its view, and its spec."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from tessarr._engine import HandleBase
-from tessarr.index_space import Indexable
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.index_space import Bounded, Indexable
+from tessarr.tensorstore.context.references import STRIP_RESOURCES
+from tessarr.tensorstore.json.format_json import format_repr
+from tessarr.tensorstore.json.keywords import with_signature
+from tessarr.tensorstore.json.parse import as_bool
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.chunk_views import propagate_layout
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.layout_constraints import propagate_layout
 from tessarr.tensorstore.schema.propagate import propagate_array
 from tessarr.tensorstore.schema.units import propagate_units
+from tessarr.tensorstore.spec.driver_spec import OpenKeywords, driver_spec
+from tessarr.tensorstore.spec.serialize import to_minimal_json
+from tessarr.tensorstore.spec.spec import Spec
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.index_space import IndexDomain, IndexTransform
+    from tessarr.index_space import IndexDomain, IndexTransform, View
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
-    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.schema.data_type import DTypeLike
     from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.tensorstore.schema.units import Units
-    from tessarr.types import Shape
 
 __all__ = ["HandleProperties", "StorageStatistics"]
 
@@ -44,19 +51,19 @@ class StorageStatistics:
     fully_stored: bool | None = None
 
 
-class HandleProperties(HandleBase, Indexable):
+class HandleProperties(Bounded, Indexable):
     """Properties of a handle that need no request: a driver and a view of it."""
 
-    __slots__ = ("_layout",)
+    __slots__ = ("__weakref__", "_driver", "_layout", "_mode", "_transaction", "_view")
 
-    if TYPE_CHECKING:
-
-        @property
-        def _driver(self) -> Driver: ...
-        @property
-        def _view(self) -> IndexTransform: ...
-
+    _driver: Driver
+    _view: IndexTransform
+    _mode: str
+    _transaction: Any
     _layout: tuple[LayoutConstraints, LayoutConstraints] | None  # of the driver, of the view
+
+    def _as_view(self) -> View:
+        return self._view._view
 
     @property
     def domain(self) -> IndexDomain:
@@ -94,53 +101,7 @@ class HandleProperties(HandleBase, Indexable):
         """
         return self._view.rank
 
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> ts.array([[1, 2, 3]]).ndim
-        2
-        """
-        return self._view.rank
-
-    @property
-    def shape(self) -> Shape:
-        """The size of each dimension.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> ts.array([[1, 2, 3], [4, 5, 6]])[:, ::2].shape
-        (2, 2)
-        """
-        return self._view.shape
-
-    @property
-    def origin(self) -> Shape:
-        """The least index of each dimension.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> ts.array([1, 2, 3, 4])[2:].origin
-        (2,)
-        """
-        return self._view.origin
-
-    @property
-    def size(self) -> int:
-        """The number of elements.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> ts.array([[1, 2, 3], [4, 5, 6]]).size
-        6
-        """
-        return self._view.size
+    ndim = rank
 
     @property
     def mode(self) -> str:
@@ -215,6 +176,25 @@ class HandleProperties(HandleBase, Indexable):
         """
         self._check_open()
         return self._driver.url
+
+    @property
+    def kvstore(self) -> Any:
+        """The key-value store of the array, or None.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = {"driver": "zarr3", "kvstore": "memory://a/"}
+        >>> store = ts.open(spec, create=True, dtype=ts.int8, shape=[4]).result()
+        >>> store.kvstore.url, store.kvstore.list().result()
+        ('memory://a/', [b'zarr.json'])
+        """
+        kvstore = self._driver.kvstore
+        if kvstore is None:
+            return None
+        if self._transaction is None:
+            return kvstore.copy()
+        return kvstore.with_transaction(self._transaction)
 
     @property
     def chunk_layout(self) -> ChunkLayout:
@@ -308,3 +288,102 @@ class HandleProperties(HandleBase, Indexable):
         """Raise an error if the handle's transaction is no longer open."""
         if self._transaction is not None:
             self._transaction._staging.check()
+
+    def astype(self, dtype: DTypeLike) -> Self:
+        """Return a view with another data type; see `cast`.
+
+        Parameters
+        ----------
+        dtype
+            The data type of the view.
+
+        Raises
+        ------
+        ArgumentError
+            If the elements convert neither to `dtype` nor back.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([3, 4], ts.int32)
+        >>> view = store.astype(ts.float64)
+        >>> view[0] = 7.9
+        >>> view.read().result(), store.read().result()
+        (array([7., 4.]), array([7, 4], dtype=int32))
+        """
+        cast: Any = driver_spec("cast")
+        view: Self = cast.wrap_handle(self, DataType(dtype))
+        return view
+
+    # Spec
+
+    @with_signature(OpenKeywords)
+    def spec(
+        self,
+        *,
+        minimal_spec: bool | None = None,
+        retain_context: bool | None = None,
+        unbind_context: bool | None = None,
+        **keywords: Unpack[OpenKeywords],
+    ) -> Spec:
+        """Return a spec that opens or creates this array again.
+
+        Parameters
+        ----------
+        minimal_spec
+            Whether to omit metadata that opening reads from the store.
+        retain_context
+            Whether the spec keeps the resources of this handle.
+        unbind_context
+            Whether the JSON names shared resources.
+        **keywords
+            The open mode, as for `open`.
+
+        Raises
+        ------
+        ArgumentError
+            If the handle's transaction is no longer open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> new = {"create": True, "dtype": ts.int8, "shape": [6]}
+        >>> store = ts.open("memory://data/|zarr3:", **new).result()
+        >>> store[2:4].spec(minimal_spec=True).to_json()["transform"]
+        {'input_exclusive_max': [4], 'input_inclusive_min': [2]}
+        >>> store.spec(create=True).open_mode
+        OpenMode(create=True)
+        """
+        self._check_open()
+        retains = as_bool(retain_context, "retain_context")
+        unbinds = as_bool(unbind_context, "unbind_context")
+        minimal = as_bool(minimal_spec, "minimal_spec")
+        spec = self._spec(minimal=minimal, bound=retains or unbinds)
+        if keywords:
+            spec.update(**keywords)
+        return spec._unbind() if unbinds else spec
+
+    def _spec(self, *, minimal: bool = False, bound: bool = True) -> Spec:
+        """Return the spec; with `bound`, it has the resources of this handle."""
+        driver = self._driver
+        if self._transaction is not None:
+            driver = driver.with_staged_bounds(self._transaction)
+        spec, view = driver_spec(driver.name).of(driver, self._view, minimal=minimal)
+        return Spec._of(spec if bound else spec.change_resources(STRIP_RESOURCES), view, None)
+
+    def __repr__(self) -> str:
+        try:
+            return format_repr("TensorStore", to_minimal_json(self._spec()))
+        # another array has replaced this one, or functions have no JSON
+        except (ArgumentError, UnsupportedError):
+            return "TensorStore(...)"
+
+    def _check_no_transaction(self) -> None:
+        if self._transaction is not None:
+            raise ArgumentError("a handle with a transaction cannot be pickled")
+
+    def _reopening_spec(self) -> tuple[Spec, IndexTransform]:
+        """Return the spec that reopens the array, and the view."""
+        spec, view = driver_spec(self._driver.name).of(self._driver, self._view, minimal=False)
+        # Like TensorStore, this reads nothing.
+        return Spec._of(spec.with_assumed_metadata(), None), view

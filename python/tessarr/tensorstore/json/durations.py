@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any, Final
 
-from tessarr.tensorstore.json.object_members import expected_error, text
+from tessarr.tensorstore.json.parse import expected_error, text
 
 __all__ = ["format_duration", "parse_seconds"]
 
@@ -17,9 +17,9 @@ _PIECE: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)")
 
 def format_duration(value: Any) -> str:
     """Return the shortest text of a duration such as ``1h30m`` or ``1.5s``."""
-    given = text(value)
-    body = given.lstrip("+-")
-    sign = "-" if given.startswith("-") else ""
+    duration = text(value)
+    body = duration.lstrip("+-")
+    sign = "-" if duration.startswith("-") else ""
     if body in {"inf", "0"}:
         return sign + body if body == "inf" else "0"
     pieces = list(_PIECE.finditer(body))

@@ -44,11 +44,11 @@ def with_signature(keywords: type[Any]) -> Callable[[_F], _F]:
         for name, kind in keywords.__annotations__.items()
     ]
 
-    def tell(function: _F) -> _F:
+    def add_signature(function: _F) -> _F:
         own = signature(function)
-        kept = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-        told: Any = function
-        told.__signature__ = own.replace(parameters=[*kept, *named])
+        others = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        target: Any = function
+        target.__signature__ = own.replace(parameters=[*others, *named])
         return function
 
-    return tell
+    return add_signature

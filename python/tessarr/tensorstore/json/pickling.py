@@ -8,46 +8,60 @@ from __future__ import annotations
 
 from copy import deepcopy
 from copyreg import __newobj__  # type: ignore[attr-defined]
-from typing import Any, TypeVar
+from typing import Any, Self
 
-__all__ = ["copy_attributes", "reduce_object", "restore_object"]
-
-T = TypeVar("T")
+__all__ = ["Copyable", "Picklable"]
 
 
-def reduce_object(value: Any, plain: Any, *given: Any) -> tuple[Any, ...]:
-    """Return the pickle state of an object, as ``__reduce__`` does.
+class Picklable:
+    """Base class of objects that pickle as a call of their class, by default with their JSON."""
 
-    Parameters
-    ----------
-    value
-        The object to pickle.
-    plain
-        The Tessarr class of the object, or the base class of its subclass.
-    *given
-        The arguments with which `plain` creates an equal object.
-    """
-    if type(value) is plain:
-        return plain, given
-    return __newobj__, (type(value),), (given, _attributes(value))
+    __slots__ = ()
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """Return the arguments with which the Tessarr class creates an equal object."""
+        value: Any = self
+        return (value.to_json(),)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind = _library_class(self)
+        if type(self) is kind:
+            return kind, self._arguments()
+        return __newobj__, (type(self),), (self._arguments(), _attributes(self))
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Initialize an unpickled object of a user-defined subclass."""
+        arguments, attributes = state
+        _library_class(self).__init__(self, *arguments)
+        if attributes:
+            vars(self).update(attributes)
 
 
-def restore_object(value: Any, plain: Any, state: Any) -> None:
-    """Initialize an unpickled object of a subclass from the state of `reduce_object`."""
-    given, attributes = state
-    plain.__init__(value, *given)
-    if attributes:
-        vars(value).update(attributes)
+def _library_class(value: Picklable) -> Any:
+    """Return the Tessarr class of an object, which is a base class of a user-defined class."""
+    return next(kind for kind in type(value).__mro__ if Picklable in kind.__bases__)
 
 
-def copy_attributes(copy: T, value: T, memo: dict[int, Any] | None = None) -> T:
-    """Add the instance attributes of `value` to `copy`; with `memo`, add deep copies."""
-    attributes = _attributes(value)
-    if memo is not None:
-        memo[id(value)] = copy  # an attribute may refer to the object
-    if attributes:
-        vars(copy).update(attributes if memo is None else deepcopy(attributes, memo))
-    return copy
+class Copyable:
+    """Base class of objects with a method ``copy``; copies have the attributes of subclasses."""
+
+    __slots__ = ()
+
+    def copy(self) -> Self:
+        """Return a copy without the attributes of a user-defined subclass."""
+        raise NotImplementedError
+
+    def __copy__(self) -> Self:
+        new = self.copy()
+        if attributes := _attributes(self):
+            vars(new).update(attributes)
+        return new
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self)] = new = self.copy()  # an attribute may refer to the object
+        if attributes := _attributes(self):
+            vars(new).update(deepcopy(attributes, memo))
+        return new
 
 
 def _attributes(value: Any) -> Any:

@@ -8,36 +8,41 @@ from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
 from tessarr._safe_repr import safe_repr
-from tessarr.errors import ArgumentError, ConflictError, TooLargeError, UnsupportedError
+from tessarr.errors import (
+    ArgumentError,
+    ConflictError,
+    NotFoundError,
+    TooLargeError,
+    UnsupportedError,
+)
+from tessarr.format.utf8 import as_bytes, as_text
 from tessarr.index_space.dimension_names import MAX_INT64, MIN_INT64
 from tessarr.store.wrappers.cache import PooledCacheStore
-from tessarr.tensorstore.batch.batch import Batch
-from tessarr.tensorstore.batch.shared_reads import ExpectedRead
+from tessarr.tensorstore.batch import Batch, ExpectedRead, ReadGroup, SharedReads
 from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.context.references import Naming
-from tessarr.tensorstore.future.future import Future, T, failed, finished
-from tessarr.tensorstore.future.spawn import spawn
-from tessarr.tensorstore.json.format_json import format_repr
-from tessarr.tensorstore.json.parse import as_bool, as_float, check_class
+from tessarr.tensorstore.future.future import Future, T, failed, finished, spawn
+from tessarr.tensorstore.json.parse import as_float, check_class
 from tessarr.tensorstore.kvstore import kvstore_spec as specs
 from tessarr.tensorstore.kvstore import values
 from tessarr.tensorstore.kvstore.kvstore_spec import Spec
 from tessarr.tensorstore.kvstore.local import is_fast_to_write
+from tessarr.tensorstore.kvstore.properties import KvStoreProperties
 from tessarr.tensorstore.kvstore.values import (
     KeyRange,
-    KvStoreBase,
     ReadResult,
     TimestampedStorageGeneration,
-    as_bytes,
+    read_versioned,
+    start_read,
 )
-from tessarr.tensorstore.transaction.transaction import Transaction, run_in_transaction
+from tessarr.tensorstore.transaction.transaction import (
+    Transaction,
+    run_in_transaction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.store import Store
-    from tessarr.tensorstore.batch.read_group import ReadGroup
-    from tessarr.tensorstore.batch.shared_reads import SharedReads
     from tessarr.tensorstore.transaction.participant import Change
 
 __all__ = ["KvStore"]
@@ -47,7 +52,7 @@ Given = TypeVarTuple("Given")
 Keys: TypeAlias = list[bytes]  # in the class, `list` is a method
 
 
-class KvStore(KvStoreBase):
+class KvStore(KvStoreProperties):
     """A mapping of keys to bytes, in the order of the keys.
 
     Notes
@@ -83,39 +88,13 @@ class KvStore(KvStoreBase):
     (b'', b'2')
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
     __iter__ = None
 
     KeyRange: TypeAlias = values.KeyRange
     ReadResult: TypeAlias = values.ReadResult
     Spec: TypeAlias = specs.Spec
     TimestampedStorageGeneration: TypeAlias = values.TimestampedStorageGeneration
-
-    if TYPE_CHECKING:
-
-        @property
-        def _spec(self) -> Spec: ...
-        @property
-        def _transaction(self) -> Transaction | None: ...
-        @_transaction.setter
-        def _transaction(self, transaction: Transaction | None) -> None: ...
-        def read(
-            self,
-            key: str | bytes,
-            *,
-            if_not_equal: str | bytes | None = None,
-            staleness_bound: float | None = None,
-            batch: Batch | None = None,
-            byte_range: slice | None = None,
-        ) -> Future[ReadResult]: ...
-        def write(
-            self,
-            key: str | bytes,
-            value: str | bytes | None,
-            *,
-            if_equal: str | bytes | None = None,
-        ) -> Future[TimestampedStorageGeneration]: ...
-        def delete_range(self, range: KeyRange) -> Future[None]: ...  # noqa: A002
 
     @staticmethod
     def open(
@@ -161,48 +140,9 @@ class KvStore(KvStoreBase):
         result = Spec._of(spec)
         own = result._bound(check_class(context, Context, "context") or Context())
         try:
-            return finished(KvStore(own, own._open(), result._path, transaction))
+            return finished(KvStore._of(own, own._open(), result._path, transaction))
         except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
-
-    # Properties
-
-    @property
-    def path(self) -> str:
-        """The prefix of each key in the underlying store.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> store = ts.KvStore.open("memory://data/").result()
-        >>> store["a"] = b"1"
-        >>> store.path = "da"
-        >>> store.list().result()
-        [b'ta/a']
-        """
-        return self._path
-
-    @path.setter
-    def path(self, path: str | bytes) -> None:
-        self._path = path
-
-    @property
-    def transaction(self) -> Transaction | None:
-        """The transaction that stages changes, or None.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> store, transaction = ts.KvStore.open("memory://").result(), ts.Transaction()
-        >>> store.with_transaction(transaction).transaction is transaction, store.transaction
-        (True, None)
-        >>> transaction.abort()
-        """
-        return self._transaction
-
-    @transaction.setter
-    def transaction(self, transaction: Transaction | None) -> None:
-        self._transaction = check_class(transaction, Transaction, "transaction")
 
     @property
     def base(self) -> KvStore | None:
@@ -217,51 +157,7 @@ class KvStore(KvStoreBase):
         below = self._spec.base
         if below is None:
             return None
-        return KvStore(below, below._open(), below.path, self._transaction)
-
-    @property
-    def url(self) -> str:
-        """The URL; a store without a URL raises an `UnsupportedError`.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> (ts.KvStore.open("memory://data/").result() / "part").url
-        'memory://data/part'
-        """
-        return self._full_spec().url
-
-    def _full_spec(self) -> Spec:
-        new = self._spec._with_resolved_drivers().copy()
-        new._path = self._path
-        return new
-
-    def spec(
-        self, *, retain_context: bool | None = None, unbind_context: bool | None = None
-    ) -> Spec:
-        """Return the spec that opens this store again.
-
-        Parameters
-        ----------
-        retain_context
-            Keep the resources of this store in the spec.
-        unbind_context
-            Describe shared resources in the JSON of the spec.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> ts.KvStore.open("memory://data/").result().spec()
-        KvStore.Spec({'driver': 'memory', 'path': 'data/'})
-        """
-        own = self._full_spec()
-        retains = as_bool(retain_context, "retain_context")
-        if as_bool(unbind_context, "unbind_context"):
-            return own._unbind()
-        return own if retains else own._strip()
-
-    def __copy__(self) -> KvStore:
-        return self.copy()
+        return KvStore._of(below, below._open(), below.path, self._transaction)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._transaction is not None:
@@ -277,27 +173,33 @@ class KvStore(KvStoreBase):
         opened: KvStore = restored(spec._copy_resources(memo))  # with copied resources
         return opened
 
-    def __repr__(self) -> str:
-        naming = Naming()
-        own = self._full_spec()
-        own._see(naming)
-        return format_repr("KvStore", own._whole(naming))
+    # Keys and their stores
 
-    # Staging
+    def _key(self, key: str | bytes) -> str:
+        """Return the key in the store."""
+        return self._location.key(self._path + as_text(key, "a key"))
 
-    def _staging_store(self, key: str, writes: bool) -> Store:
-        """Return the store that stages changes of `key`."""
-        assert self._transaction is not None
-        return self._transaction._staging.key(self._location.store, key, writes=writes)
+    def _store(self, key: str, *, writes: bool = False) -> Store:
+        """Return the store of a key; with a transaction, the store that stages its changes."""
+        store = self._location.store
+        if writes and self._location.read_only:
+            raise self._unsupported("written")
+        if self._transaction is None:
+            return store
+        stage = partial(self._transaction._staging.key, store, key, writes=writes)
+        return stage() if writes else self._run_read(stage)
 
-    def _staging_range(self, start: str, first: bytes, last: bytes, writes: bool) -> Store:
-        """Return the store that stages changes of the keys from `first` to before `last`.
-
-        Without `last`, the range ends after the last key with the prefix `start`.
-        """
-        assert self._transaction is not None
-        end = last or KeyRange._below(start).exclusive_max
-        return self._transaction._staging.keys(self._location.store, first, end, writes=writes)
+    def _range(self, ends: _Ends, *, writes: bool = False) -> tuple[Store, str, bytes, bytes]:
+        """Return the store of a key range below the path, and its prefix and bounds there."""
+        if self._location.read_only:
+            raise self._unsupported("written" if writes else "listed")
+        store, start = self._location.store, self._location.key(self._path)
+        first, last = (start.encode() + end for end in ends)
+        last = last if ends[1] else b""
+        if self._transaction is not None:
+            end = last or KeyRange._below(start).exclusive_max
+            store = self._transaction._staging.keys(store, first, end, writes=writes)
+        return store, start, first, last
 
     def _unsupported(self, what: str) -> UnsupportedError:
         """Return the error for a write to a read-only driver."""
@@ -314,15 +216,55 @@ class KvStore(KvStoreBase):
 
     # Reading
 
-    def _read(
+    def __getitem__(self, key: str | bytes) -> bytes:
+        full = self._key(key)
+        value = self._run_read(self._store(full).get, full)
+        if value is None:
+            raise NotFoundError(f'key "{full}": there is none in this store', key=full)
+        return value
+
+    def __contains__(self, key: str | bytes) -> bool:
+        full = self._key(key)
+        return self._run_read(self._store(full).size, full) is not None
+
+    def read(
         self,
-        full: str,
-        if_not_equal: str | bytes | None,
-        staleness_bound: float | None,
-        batch: Batch | None,
-        byte_range: slice | None,
+        key: str | bytes,
+        *,
+        if_not_equal: str | bytes | None = None,
+        staleness_bound: float | None = None,
+        batch: Batch | None = None,
+        byte_range: slice | None = None,
     ) -> Future[ReadResult]:
-        """Start to read the value of the key `full`."""
+        """Read the value of a key; a missing key is no error.
+
+        Parameters
+        ----------
+        key
+            The key below the path.
+        if_not_equal
+            A generation. If the value still has it, the value is not read, and the state of
+            the result is "unspecified".
+        staleness_bound
+            Accepted and ignored: no value is cached, every read sends a request.
+        batch
+            The batch that collects reads until it is submitted.
+        byte_range
+            The byte range: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, for
+            the last bytes, ``slice(-5, None)``.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://").result()
+        >>> store["a"] = b"abc"
+        >>> store.read("a").result().value, store.read("b").result().state
+        (b'abc', 'missing')
+        >>> known = store.read("a").result().stamp.generation
+        >>> store.read("a", if_not_equal=known).result().state
+        'unspecified'
+        """
+        full = self._key(key)
         known = None if if_not_equal is None else as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span_of(byte_range)
         if staleness_bound is not None:
@@ -335,23 +277,23 @@ class KvStore(KvStoreBase):
             store = self._store(full)
             if most == inf or (collecting is None and most):
                 limit = None if most == inf else int(most)
-                result = self._read_in(store, full, known, span, limit)
+                result = self._run_read(start_read, store, full, known, span, limit)
                 if isinstance(result, ReadResult):
                     return finished(result)
-                return run_in_transaction(self._transaction, partial(spawn, result.read))
+                return run_in_transaction(self._transaction, partial(spawn, result))
         except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
         if collecting is None:
-            return run_in_transaction(
-                self._transaction, partial(spawn, self._read_in, store, full, known, span)
-            )
+            read = partial(spawn, self._run_read, read_versioned, store, full, known, span)
+            return run_in_transaction(self._transaction, read)
         place = self._location.store
 
         def begin(_: ReadGroup, sharing: SharedReads) -> Future[ReadResult]:
-            return spawn(self._read_in, sharing.through(store, place), full, known, span)
+            shared = sharing.through(store, place)
+            return spawn(self._run_read, read_versioned, shared, full, known, span)
 
-        read = partial(collecting._defer, begin, [ExpectedRead(place, full, span)])
-        return run_in_transaction(self._transaction, read)
+        start = partial(collecting._defer, begin, [ExpectedRead(place, full, span)])
+        return run_in_transaction(self._transaction, start)
 
     def _look(
         self, key: str, known: bytes | None = None, sharing: SharedReads | None = None
@@ -361,21 +303,16 @@ class KvStore(KvStoreBase):
         store = self._store(full)
         if sharing is not None:
             store = sharing.through(store, place)
-        result: ReadResult = store.read_versioned(full, known, None)
-        return result
+        return read_versioned(store, full, known)
 
-    def _read_in(self, store: Any, *wish: Any) -> Any:
-        """Return the result of a read from `store`, or an object that reads later."""
+    def _run_read(self, read: Callable[..., T], *arguments: Any) -> T:
+        """Call a read; if a key has changed since an earlier read, abort the transaction."""
         try:
-            return store.read_versioned(*wish)
+            return read(*arguments)
         except ConflictError as error:
-            self._raise_conflict(error)
+            if self._transaction is not None:
+                self._transaction._abort_with(error)
             raise
-
-    def _raise_conflict(self, error: ConflictError) -> None:
-        """Abort the transaction, because a key has changed since the transaction read it."""
-        if self._transaction is not None:
-            self._transaction._abort_with(error)
 
     def list(
         self,
@@ -411,25 +348,64 @@ class KvStore(KvStoreBase):
             raise TypeError(f"strip_prefix_length: {strip} is no number of bytes")
         return self._do(self._list_range, _ends_of(range), strip)
 
+    def _list_range(self, ends: _Ends, strip: int) -> Keys:
+        store, start, first, last = self._range(ends)
+        strip = min(len(start.encode()) + strip, 2**64 - 1)
+        return store.list_range(start, first, last, strip=strip)
+
     # Writing
 
-    def _write(
-        self, full: str, data: bytes | None, known: bytes | None
+    def __setitem__(self, key: str | bytes, value: str | bytes | None) -> None:
+        full = self._key(key)
+        store = self._store(full, writes=True)
+        if value is None:
+            store.delete(full)
+        else:
+            store.put(full, as_bytes(value, "a value"))
+
+    def __delitem__(self, key: str | bytes) -> None:
+        self[key] = None
+
+    def write(
+        self, key: str | bytes, value: str | bytes | None, *, if_equal: str | bytes | None = None
     ) -> Future[TimestampedStorageGeneration]:
-        """Start to replace the value of the key `full`."""
+        """Replace the value of a key.
+
+        Parameters
+        ----------
+        key
+            The key below the path.
+        value
+            The new value; None deletes the key.
+        if_equal
+            A generation. If the value has another one, nothing changes, and the generation of
+            the result is empty. In a transaction the value must have this generation at the
+            commit: otherwise the commit fails and changes nothing.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://").result()
+        >>> known = store.write("a", b"abc").result().generation
+        >>> store.write("a", b"new", if_equal=known).result().generation != b""
+        True
+        >>> store.write("a", b"too late", if_equal=known).result().generation, store["a"]
+        (b'', b'new')
+        """
+        full = self._key(key)
+        known = None if if_equal is None else as_bytes(if_equal, "a generation")
+        data = None if value is None else as_bytes(value, "a value")
         most = self._spec._driver.at_once
         try:
             if known is not None and self._transaction is not None:
                 return self._do(self._write_staged, full, data, known, whole=True)
-            store = self._store(full, True)
-            write = store.write_versioned
+            store = self._store(full, writes=True)
+            write = partial(_write_versioned, store, full, data, known)
             if most == inf or (len(data or b"") <= most and is_fast_to_write(store)):
-                return finished(write(full, data, known))
+                return finished(write())
         except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(error)
-        return run_in_transaction(
-            self._transaction, partial(spawn, write, full, data, known, whole=True)
-        )
+        return run_in_transaction(self._transaction, partial(spawn, write, whole=True))
 
     def _write_staged(
         self, key: str, data: bytes | None, known: bytes
@@ -439,12 +415,33 @@ class KvStore(KvStoreBase):
             raise self._unsupported("written")
         assert self._transaction is not None
         staging, store = self._transaction._staging, self._location.store
-        new: TimestampedStorageGeneration = staging.write(store, key, data, known)
-        return new
+        return TimestampedStorageGeneration(*staging.write(store, key, data, known))
 
-    def _start_delete_range(self, chosen: _Ends) -> Future[None]:
-        """Start to delete the keys in a range."""
-        return self._do(self._delete, chosen, whole=True)
+    def delete_range(self, range: KeyRange) -> Future[None]:  # noqa: A002 (TensorStore's name)
+        """Delete all keys in a range.
+
+        Parameters
+        ----------
+        range
+            The range of keys.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://").result()
+        >>> for key in ("a", "b", "c"):
+        ...     store[key] = b""
+        >>> store.delete_range(ts.KvStore.KeyRange("a", "c")).result()
+        >>> store.list().result()
+        [b'c']
+        """
+        if not isinstance(range, KeyRange):
+            raise TypeError(f"range: {safe_repr(range)} is no KeyRange")
+        return self._do(self._delete, _ends_of(range), whole=True)
+
+    def _delete(self, ends: _Ends) -> None:
+        store, start, first, last = self._range(ends, writes=True)
+        store.delete_range(start, first, last)
 
     def experimental_copy_range_to(
         self,
@@ -493,7 +490,7 @@ class KvStore(KvStoreBase):
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
         for key in map(bytes.decode, self._list_range(chosen, 0)):
-            result = self._read_in(source, begin + key)
+            result = self._run_read(read_versioned, source, begin + key)
             if result.state == "value":
                 target[key] = result.value
 
@@ -516,6 +513,12 @@ _Ends: TypeAlias = tuple[bytes, bytes]
 def _ends_of(chosen: KeyRange | None) -> _Ends:
     """Return the ends of a range, which is mutable; by default those of all keys."""
     return (b"", b"") if chosen is None else (chosen._min, chosen._max)
+
+
+def _write_versioned(
+    store: Store, key: str, data: bytes | None, known: bytes | None
+) -> TimestampedStorageGeneration:
+    return TimestampedStorageGeneration(*store.write_versioned(key, data, known))
 
 
 def _span_of(chosen: Any) -> tuple[int, int | None]:

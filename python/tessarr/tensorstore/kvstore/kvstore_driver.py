@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.object_members import expected_error, read_members
+from tessarr.tensorstore.json.parse import expected_error, missing_member, read_members
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import References
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BaseMembers",
     "Driver",
-    "missing_member",
     "quote_path",
     "read_strings",
 ]
@@ -26,17 +23,13 @@ __all__ = [
 class BaseMembers(NamedTuple):
     """Functions for the base stores in the JSON of a driver.
 
-    ``take`` removes the JSON of the bases from the JSON of the driver; ``give`` puts it back.
-    ``settle`` returns the members and the bases of an open store; None leaves both unchanged.
+    ``take`` removes the JSON of the bases from the JSON of the driver; ``put`` adds it again.
+    ``resolve`` returns the members and the bases of an open store; None leaves both unchanged.
     """
 
     take: Callable[[dict[str, Any]], list[Any]]
-    give: Callable[[dict[str, Any], list[Any]], None]
-    settle: Callable[[Any, Any], tuple[dict[str, Any], tuple[Any, ...]]] | None = None
-
-
-def _same(value: Any) -> Any:
-    return value
+    put: Callable[[dict[str, Any], list[Any]], None]
+    resolve: Callable[[Any, Any], tuple[dict[str, Any], tuple[Any, ...]]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +74,7 @@ class Driver:
     optional: frozenset[str] = frozenset()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     url: Callable[[Mapping[str, Any], str], str] | None = None
-    path: Callable[[str], str] = _same
+    path: Callable[[str], str] = str
     check: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]] | None = None
     at_once: float = 0
     based: BaseMembers | None = None
@@ -105,13 +98,6 @@ class Driver:
         return (result, self.path(path)) if self.check is None else self.check(result, path)
 
 
-def missing_member(name: str, what: str) -> ArgumentError:
-    """Return the error for a missing required member."""
-    return ArgumentError(
-        f'Error parsing object member "{name}": Expected {what}, but member is missing'
-    )
-
-
 def read_strings(value: Any) -> list[str]:
     """Return a copy of a list of strings; raise an error for other values."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -119,7 +105,6 @@ def read_strings(value: Any) -> list[str]:
     return [*value]
 
 
-@lru_cache(maxsize=256)
 def quote_path(path: str, plain: str = "") -> str:
     """Return the percent-encoded path; characters in `plain` stay unchanged."""
     from urllib.parse import quote

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
 
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.format.utf8 import as_text
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.context.references import Naming, References
+from tessarr.tensorstore.context.references import (
+    STRIP_RESOURCES,
+    Naming,
+    References,
+    ResourceChange,
+    bind_resources,
+    unbind_resources,
+)
 from tessarr.tensorstore.json.format_json import format_repr
-from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.object_members import expected_error, member_error
-from tessarr.tensorstore.json.parse import as_bool, check_class, text
-from tessarr.tensorstore.kvstore.driver_registry import driver_of
-from tessarr.tensorstore.kvstore.kvstore_driver import Driver, missing_member
+from tessarr.tensorstore.json.parse import (
+    as_bool,
+    as_json,
+    check_class,
+    check_integers,
+    expected_error,
+    member_error,
+    missing_member,
+    text,
+)
+from tessarr.tensorstore.kvstore.kvstore_driver import Driver
 from tessarr.tensorstore.kvstore.kvstore_url import parse_url
+from tessarr.tensorstore.kvstore.layered import KVSTACK, ZIP
+from tessarr.tensorstore.kvstore.local import FILE, MEMORY, TESSARR
 from tessarr.tensorstore.kvstore.logging import log_requests
-from tessarr.tensorstore.kvstore.values import StoreLocation, as_text, join_path
+from tessarr.tensorstore.kvstore.remote import GCS, HTTP, S3
+from tessarr.tensorstore.kvstore.values import StoreLocation, join_path
 
-__all__ = ["Spec", "describe_place"]
+__all__ = ["DRIVERS", "Spec", "describe_place"]
 
+DRIVERS: Final[dict[str, Driver]] = {
+    driver.name: driver for driver in (FILE, MEMORY, S3, GCS, HTTP, ZIP, KVSTACK, TESSARR)
+}
+"""All drivers, by their names in JSON."""
 _new: Final = object.__new__
 
 
@@ -47,14 +69,14 @@ class Spec:
         "_bases",
         "_context",
         "_driver",
-        "_given",
+        "_members",
         "_path",
         "_references",
     )
     __hash__ = None  # type: ignore[assignment]  # the path is mutable
 
     _driver: Driver
-    _given: dict[str, Any]
+    _members: dict[str, Any]
     _path: str
     _references: References
     _bases: tuple[Spec, ...]  # the stores below this one
@@ -83,7 +105,7 @@ class Spec:
         new._context = _context(members)
         new._bases = _bases(driver, members)
         new._references = References.parse(driver.kinds, members, driver.optional)
-        new._given, new._path = driver.parse(members, path)
+        new._members, new._path = driver.parse(members, path)
         return new
 
     def _with(
@@ -93,7 +115,7 @@ class Spec:
         context: dict[str, Any] | None = None,
     ) -> Spec:
         new: Spec = _new(Spec)
-        new._driver, new._given, new._path = self._driver, self._given, self._path
+        new._driver, new._members, new._path = self._driver, self._members, self._path
         new._references, new._bases, new._context = references, bases, context
         return new
 
@@ -113,11 +135,9 @@ class Spec:
         >>> ts.KvStore.Spec("file:///data/x").to_json()
         {'driver': 'file', 'path': '/data/x'}
         """
-        naming = Naming()
-        self._see(naming)
-        return self._whole(naming, include_defaults=include_defaults)
+        return self._to_document(Naming(self._all_references()), include_defaults=include_defaults)
 
-    def _whole(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
+    def _to_document(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the JSON, with a context that defines the named resources."""
         result = self._json(naming, include_defaults=include_defaults)
         context = {
@@ -128,23 +148,24 @@ class Spec:
             result["context"] = context
         return dict(sorted(result.items()))
 
-    def _see(self, naming: Naming) -> None:
-        """Collect the resources of the spec in `naming`, before `naming` names the first one."""
-        self._references.collect_resources(naming)
+    def _all_references(self) -> Iterator[References]:
+        """Return the references to resources, first those of this store."""
+        yield self._references
         for base in self._bases:
-            base._see(naming)
+            yield from base._all_references()
 
     def _json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
         """Return the JSON as part of a document; `naming` has the context of the document."""
         result: dict[str, Any] = {"driver": self._driver.name}
         if self._path or include_defaults:
             result["path"] = self._path
-        members = {**self._driver.defaults, **self._given} if include_defaults else self._given
+        members = {**self._driver.defaults, **self._members} if include_defaults else self._members
         # The caller may change the lists.
-        result.update((name, one[:] if type(one) is list else one) for name, one in members.items())
+        for name, value in members.items():
+            result[name] = value[:] if type(value) is list else value
         if self._driver.based is not None:
             bases = [base._json(naming, include_defaults=include_defaults) for base in self._bases]
-            self._driver.based.give(result, bases)
+            self._driver.based.put(result, bases)
         result.update(self._references.json(naming, include_defaults=include_defaults))
         if self._context or include_defaults:
             result["context"] = Context.Spec(self._context or {}).to_json(include_defaults)
@@ -162,18 +183,17 @@ class Spec:
         """
         if self._driver.url is None:
             raise UnsupportedError("URL representation not supported")
-        own = self._driver.url(self._given, self._path)
+        own = self._driver.url(self._members, self._path)
         return "|".join((*(base.url for base in self._bases), own))
 
     def __repr__(self) -> str:
-        naming = Naming(bound=True)
-        self._see(naming)
-        return format_repr("KvStore.Spec", self._whole(naming))
+        return format_repr(
+            "KvStore.Spec", self._to_document(Naming(self._all_references(), bound=True))
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        naming = Naming(brief=True)
-        self._see(naming)
-        json, beside = self._whole(naming), naming.shared_context()
+        naming = Naming(self._all_references(), brief=True)
+        json, beside = self._to_document(naming), naming.shared_context()
         if beside is None:
             return Spec, (json,)
         json.pop("context", None)
@@ -248,7 +268,7 @@ class Spec:
         return (
             self._driver is other._driver
             and self._path == other._path
-            and self._given == other._given
+            and self._members == other._members
             and (self._context or None) == (other._context or None)
             and self._references.has_same_resources(other._references)
             and self._bases == other._bases
@@ -294,49 +314,50 @@ class Spec:
         for name in Spec.__annotations__:
             setattr(self, name, getattr(changed, name))
 
+    def _change_resources(self, change: ResourceChange) -> Spec:
+        own = change.within(self._context)
+        bases = tuple(base._change_resources(own) for base in self._bases)
+        context = self._context if change.keeps_context else None
+        return self._with(own.apply(self._references), bases, context)
+
     def _bound(self, context: Context) -> Spec:
-        if self._context is not None:
-            context = Context(self._context, context)
-        bases = self._bases and tuple(base._bound(context) for base in self._bases)
-        return self._with(self._references.bind(context), bases)
+        """Return the spec with resources from its own context and from `context`."""
+        return self._change_resources(bind_resources(context))
 
     def _strip(self) -> Spec:
-        bases = tuple(base._strip() for base in self._bases)
-        return self._with(self._references.strip(), bases)
+        """Return the spec without resources."""
+        return self._change_resources(STRIP_RESOURCES)
 
-    def _unbind(self, naming: Naming | None = None) -> Spec:
-        own = Naming() if naming is None else naming
-        if naming is None:
-            self._see(own)
-        bases = tuple(base._unbind(own) for base in self._bases)
-        context = dict(self._context or {})
-        if naming is None:
-            context.update(own.context())
-        return self._with(self._references.unbind(own), bases, context or None)
+    def _unbind(self) -> Spec:
+        """Return the spec with the JSON of its resources."""
+        naming = Naming(self._all_references())
+        new = self._change_resources(unbind_resources(naming))
+        new._context = {**(self._context or {}), **naming.context()} or None
+        return new
 
     def _copy_resources(self, memo: dict[int, Any]) -> Spec:
         """Return the spec with resources that are deep copies."""
-        naming = Naming(brief=True)
-        self._see(naming)
-        beside = naming.shared_context(own=lambda found: deepcopy(found, memo))
-        return self._unbind() if beside is None else self._unbind(naming)._bound(beside)
+        naming = Naming(self._all_references(), brief=True)
+        context = naming.shared_context(change=lambda resources: deepcopy(resources, memo))
+        if context is None:
+            return self._unbind()
+        return self._change_resources(unbind_resources(naming))._bound(context)
 
     def _with_resolved_drivers(self) -> Spec:
         """Return the spec of the store that this spec opens."""
         based = self._driver.based
-        if based is None or based.settle is None:
+        if based is None or based.resolve is None:
             return self
-        given, bases = based.settle(
-            self._given, tuple(base._with_resolved_drivers() for base in self._bases)
-        )
+        bases = tuple(base._with_resolved_drivers() for base in self._bases)
+        members, bases = based.resolve(self._members, bases)
         new = self._with(self._references, bases, self._context)
-        new._given = given
+        new._members = members
         return new
 
     def _open(self) -> StoreLocation:
         """Return the store location; the resources must be bound."""
         bases = tuple([base._below() for base in self._bases]) if self._bases else ()
-        place = self._driver.open(self._references, self._given, bases, self._path)
+        place = self._driver.open(self._references, self._members, bases, self._path)
         return log_requests(place, self._driver.name)
 
     def _below(self) -> StoreLocation:
@@ -354,9 +375,16 @@ def describe_place(place: Any) -> str:
 
 
 def _driver(json: dict[str, Any]) -> Driver:
+    """Remove the member ``driver`` from `json` and return the driver of this name."""
     if "driver" not in json:
         raise missing_member("driver", "string")
-    return driver_of(json.pop("driver"))
+    name = json.pop("driver")
+    if isinstance(name, str) and name in DRIVERS:
+        return DRIVERS[name]
+    why = f"{as_json(name)} is not a registered KvStore driver"
+    if not isinstance(name, str):
+        why = str(expected_error("string", name))
+    raise member_error("driver", ArgumentError(why))
 
 
 def _context(json: dict[str, Any]) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from string import hexdigits
 from typing import Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.object_members import as_json
+from tessarr.tensorstore.json.parse import as_json
 
 __all__ = [
     "append_path",
@@ -38,7 +38,7 @@ def parse_url(url: str) -> dict[str, Any]:
     if rest:
         scheme = rest[0].partition(":")[0]
         what = f"unsupported URL scheme {as_json(scheme)} in {as_json(rest[0])}"
-        raise _url_error(url, f"{what}: it is no store of keys")
+        raise _url_error(url, f"{what}: it is not a key-value store")
     return result
 
 
@@ -131,8 +131,10 @@ def split_last_name(path: str) -> tuple[str, str]:
         If the percent-encoding of `path` is invalid.
     """
     decoded = unquote_path(path)
-    kept = _RESERVED.match(path)
-    return ("", decoded) if kept is None else (kept[0], unquote_path(path[kept.end() :]))
+    encoded = _RESERVED.match(path)
+    if encoded is None:
+        return "", decoded
+    return encoded[0], unquote_path(path[encoded.end() :])
 
 
 _RESERVED: Final = re.compile("(?i:.*%(?:2[1346-9ABCF]|3[ABDF]|40|5[BD]))[^/]*", re.DOTALL)
@@ -205,16 +207,16 @@ def _web(url: str) -> dict[str, Any]:
     whole, _, query = url.partition("?")
     scheme, _, rest = whole.partition("://")
     host, slash, path = rest.partition("/")
-    kept, path = split_last_name(slash + path)
+    reserved, path = split_last_name(slash + path)
     # After another path, a slash alone has no effect.
-    base, path = (host + kept, path) if path != "/" else (host + kept + slash, "")
+    base, path = (host + reserved, path) if path != "/" else (host + reserved + slash, "")
     return _at("http", path, base_url=f"{scheme}://{base}{query and f'?{query}'}")
 
 
 def _further(part: str, base: dict[str, Any]) -> dict[str, Any]:
     path = decode_part(part)
     if path.startswith("//"):
-        raise ArgumentError("there is no host")
+        raise ArgumentError("a URL of this scheme has no host")
     return _at(part.partition(":")[0], unquote_path(path), base=base)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["concurrency_limit", "limit_concurrency", "limit_copies", "limit_rate", "retry_requests"]
 
-_FAR: Final = 32
+_SHARED_LIMIT: Final = 32
 _shared: dict[str, Any] = {}
 
 
@@ -24,8 +24,8 @@ def concurrency_limit(resource: Resource) -> int:
 
 
 def _limit(resource: Resource) -> int | None:
-    limit = resource._json.get("limit")  # absent by default: the limit is shared
-    return None if limit is None else int(limit)
+    limit: int | None = resource._json.get("limit")  # absent by default: the limit is shared
+    return limit
 
 
 def _shared_limit(resource: Resource) -> int:
@@ -34,7 +34,7 @@ def _shared_limit(resource: Resource) -> int:
     try:
         return max(1, int(os.environ[name]))
     except (KeyError, ValueError):
-        return _FAR
+        return _SHARED_LIMIT
 
 
 def limit_concurrency(store: Store, resource: Resource) -> Store:
@@ -43,7 +43,7 @@ def limit_concurrency(store: Store, resource: Resource) -> Store:
     Without a limit, all remote stores of a kind share 32 concurrent requests. The engine limits
     requests to files.
     """
-    from tessarr.store.wrappers.limits import LimitedStore, Limits
+    from tessarr.store.wrappers.wrapper import LimitedStore, Limits
 
     if _limit(resource) is not None:
         limits = resource._get_or_build(lambda json: Limits(concurrency=json["limit"]))
@@ -62,16 +62,14 @@ def limit_copies(store: Store, resource: Resource) -> Store:
     """
     if _limit(resource) is None:
         return store
-    from tessarr.store.wrappers.limits import LimitedStore, Limits
+    from tessarr.store.wrappers.wrapper import LimitedStore, Limits
 
     return LimitedStore(store, resource._get_or_build(lambda json: Limits(chunks=json["limit"])))
 
 
-def limit_rate(store: Store, resource: Resource | None) -> Store:
+def limit_rate(store: Store, resource: Resource) -> Store:
     """Return a store with the request rates of a rate limiter."""
-    if resource is None:
-        return store
-    from tessarr.store.wrappers.limits import LimitedStore, Limits
+    from tessarr.store.wrappers.wrapper import LimitedStore, Limits
 
     def read_limits(json: Any) -> Limits:
         doubling = parse_seconds(json["doubling_time"]) if "doubling_time" in json else 0
@@ -86,7 +84,7 @@ def limit_rate(store: Store, resource: Resource | None) -> Store:
 
 def retry_requests(store: Store, resource: Resource) -> Store:
     """Return a store that retries requests by the settings of a retry resource."""
-    from tessarr.store.wrappers.retry import RetryingStore
+    from tessarr.store.wrappers.wrapper import RetryingStore
 
     json = resource.to_json(include_defaults=True)
     timing = {

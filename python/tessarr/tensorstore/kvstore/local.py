@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.store import LocalStore, MemoryStore, open_store
 from tessarr.tensorstore.json.durations import parse_seconds
-from tessarr.tensorstore.json.object_members import boolean
+from tessarr.tensorstore.json.parse import boolean
 from tessarr.tensorstore.kvstore.kvstore_driver import Driver, quote_path
 from tessarr.tensorstore.kvstore.limits import limit_concurrency, retry_requests
 from tessarr.tensorstore.kvstore.values import StoreLocation
@@ -53,34 +52,22 @@ def _file_path(path: str) -> str:
 
 
 def _open_file(resources: References, _: Any, __: Any, path: str) -> StoreLocation:
-    return _in_files(path) if resources.plain else _in_files(path, _files(resources))
-
-
-def _in_files(path: str, files: Store | None = None) -> StoreLocation:
-    here = "" if path.startswith("/") else f"{Path.cwd().as_posix().rstrip('/')}/"
-    return StoreLocation(_root() if files is None else files, here, strip_slash=True)
-
-
-@cache
-def _root() -> Store:
-    return LocalStore("/", durable=True)
-
-
-def _files(resources: References) -> Store:
-    def of(member: str) -> Any:
-        return resources.resource(member).to_json(include_defaults=True)
-
-    locking = of("file_io_locking")
+    root = "" if path.startswith("/") else f"{Path.cwd().as_posix().rstrip('/')}/"
+    sync, mode, locking, retries = (
+        resources.resource(f"file_io_{name}").to_json(include_defaults=True)
+        for name in ("sync", "mode", "locking", "retries")
+    )
     store: Store = LocalStore(
         "/",
-        durable=of("file_io_sync"),
-        reading=of("file_io_mode").get("mode", "default"),
+        durable=sync,
+        reading=mode.get("mode", "default"),
         locking=locking.get("mode", "os"),
         lock_timeout_s=max(0.0, parse_seconds(locking.get("acquire_timeout", "1m"))),
     )
     store = limit_concurrency(store, resources.resource("file_io_concurrency"))
-    retries = resources.resource("file_io_retries")
-    return retry_requests(store, retries) if of("file_io_retries")["max_retries"] else store
+    if retries["max_retries"]:
+        store = retry_requests(store, resources.resource("file_io_retries"))
+    return StoreLocation(store, root, strip_slash=True)
 
 
 def _file_url(_: Mapping[str, Any], path: str) -> str:
@@ -89,18 +76,12 @@ def _file_url(_: Mapping[str, Any], path: str) -> str:
     return f"file:///{quote_path(path.lstrip('/'), plain='@')}"
 
 
-_FILE_RESOURCES: Final = (
-    "file_io_concurrency",
-    "file_io_locking",
-    "file_io_mode",
-    "file_io_retries",
-    "file_io_sync",
-)
+_FILE_RESOURCES: Final = ("concurrency", "locking", "mode", "retries", "sync")
 
 FILE: Final = Driver(
     name="file",
     open=_open_file,
-    kinds={name: name for name in _FILE_RESOURCES},
+    kinds={f"file_io_{name}": f"file_io_{name}" for name in _FILE_RESOURCES},
     url=_file_url,
     path=_file_path,
     at_once=1 << 16,
@@ -115,7 +96,7 @@ def _open_memory(resources: References, *_: Any) -> StoreLocation:
 
 
 def _new_memory(_: Any) -> Store:
-    return StoreLocation.in_memory().store
+    return MemoryStore(any_keys=True)
 
 
 MEMORY: Final = Driver(
@@ -132,8 +113,8 @@ MEMORY: Final = Driver(
 # Tessarr stores
 
 
-def _open_tessarr(_: References, given: Mapping[str, Any], *__: Any) -> StoreLocation:
-    store, inside = open_store(given["store"])
+def _open_tessarr(_: References, members: Mapping[str, Any], *__: Any) -> StoreLocation:
+    store, inside = open_store(members["store"])
     return StoreLocation(store, f"{inside}/" if inside else "")
 
 

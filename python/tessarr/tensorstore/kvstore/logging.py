@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,7 +81,7 @@ def log_requests(place: StoreLocation, kind: str) -> StoreLocation:
     """Return a location that logs its requests if the flags select `kind`; else `place`."""
     if not _levels or _levels.get(kind, _levels.get("all", -1)) < 0:
         return place
-    return place.with_store(_wrap_logging(place.store, kind))
+    return replace(place, store=_wrap_logging(place.store, kind))
 
 
 @lru_cache(maxsize=64)

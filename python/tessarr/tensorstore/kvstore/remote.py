@@ -1,14 +1,17 @@
-"""The drivers ``s3``, ``gcs`` and ``http``, which use fsspec."""
+"""The drivers ``s3``, ``gcs`` and ``http``, which use the object stores of the engine."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.json.object_members import as_json, boolean, member_error, text
+from tessarr.tensorstore.json.parse import as_json, boolean, member_error, text
 from tessarr.tensorstore.kvstore.kvstore_driver import Driver, quote_path, read_strings
 from tessarr.tensorstore.kvstore.kvstore_url import split_last_name
 from tessarr.tensorstore.kvstore.limits import (
@@ -22,7 +25,12 @@ from tessarr.tensorstore.kvstore.values import StoreLocation, join_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tessarr.store import Store
+    from tessarr.tensorstore.context.context import Resource
     from tessarr.tensorstore.context.references import References
+
+OpenLocation: TypeAlias = "Callable[..., StoreLocation]"
+"""The opening function of a driver, as in `Driver`."""
 
 __all__ = ["GCS", "HTTP", "S3"]
 
@@ -44,59 +52,114 @@ def _bucket(kind: str, names: re.Pattern[str]) -> Callable[[Any], str]:
     return read
 
 
+def _resource_kinds(kind: str, *others: str) -> dict[str, str]:
+    """Return the resource members of a driver; each has the name of its kind of resource."""
+    own = (f"{kind}_request_concurrency", f"{kind}_request_retries")
+    return {name: name for name in sorted(("data_copy_concurrency", *own, *others))}
+
+
+def _open_once(kind: str, open_location: OpenLocation) -> OpenLocation:
+    """Return the opening function of a driver that opens each location once in a context.
+
+    The arrays of a context then share the client of a bucket, with its connections, and find
+    credentials once. The resource ``…_request_concurrency`` owns the open locations.
+    """
+    owners: WeakKeyDictionary[Resource, dict[Any, StoreLocation]] = WeakKeyDictionary()
+
+    def open_shared(
+        resources: References, members: Mapping[str, Any], *arguments: Any
+    ) -> StoreLocation:
+        owner = resources.resource(f"{kind}_request_concurrency")
+        others = frozenset(item for item in resources.values.items() if item[1] is not owner)
+        key = json.dumps(members, sort_keys=True), others
+        locations = owners.setdefault(owner, {})
+        if key not in locations:
+            locations.setdefault(key, open_location(resources, members, *arguments))
+        return locations[key]
+
+    return open_shared
+
+
 def _open_remote(
-    resources: References, kind: str, url: str, options: dict[str, Any], **settings: Any
+    resources: References,
+    kind: str,
+    store_class: Callable[..., Store],
+    location: str,
+    **settings: Any,
 ) -> StoreLocation:
-    """Return the store location of `url`, with the limits and retries of `resources`.
+    """Return the location of a store with the limits and retries of `resources`.
 
     The concurrency limit and the rate limit apply to each attempt of a request.
     """
-    from tessarr.store.fsspec.store import FsspecStore
-
     concurrency = resources.resource(f"{kind}_request_concurrency")
-    store = FsspecStore.from_url(
-        url, options, concurrency=concurrency_limit(concurrency), retries=False, **settings
-    )
+    store = store_class(location, concurrency=concurrency_limit(concurrency), retries=0, **settings)
     rate = f"experimental_{kind}_rate_limiter"
-    turned = limit_concurrency(store, concurrency)
-    timed = limit_rate(turned, resources.resource(rate) if resources.has(rate) else None)
-    return StoreLocation(retry_requests(timed, resources.resource(f"{kind}_request_retries")))
+    limited = limit_concurrency(store, concurrency)
+    if rate in resources.values:
+        limited = limit_rate(limited, resources.resource(rate))
+    return StoreLocation(retry_requests(limited, resources.resource(f"{kind}_request_retries")))
 
 
 # S3
 
 
-def _check_s3(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
-    if "endpoint" not in found:
-        if "bucket" not in found:
+def _check_s3(members: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    if "endpoint" not in members:
+        if "bucket" not in members:
             raise ArgumentError('"bucket" must be specified when "endpoint" is not set')
-        if "host_header" in found:
+        if "host_header" in members:
             raise ArgumentError('"host_header" cannot be set without also setting "endpoint"')
-    return found, path
+    return members, path
 
 
-def _open_s3(resources: References, given: Mapping[str, Any], *_: Any) -> StoreLocation:
-    bucket, endpoint = given.get("bucket", ""), given.get("endpoint", "")
-    client: dict[str, Any] = {}
-    options: dict[str, Any] = {"client_kwargs": client}
+def _open_s3(resources: References, members: Mapping[str, Any], *_: Any) -> StoreLocation:
+    from tessarr.store.object.s3_store import S3Store
+
+    bucket, endpoint = members.get("bucket", ""), members.get("endpoint") or None
+    settings = _convert_credentials(resources.resource("aws_credentials").to_json())
     if not bucket:
-        bucket, endpoint = _bucket_of(endpoint)
-        options["config_kwargs"] = {"s3": {"addressing_style": "virtual"}}
-    if endpoint:
-        client["endpoint_url"] = endpoint
-    if given.get("aws_region"):
-        client["region_name"] = given["aws_region"]
-    if given.get("requester_pays"):
-        options["requester_pays"] = True
-    options |= _credentials(resources, given)
-    conditional = given.get("use_conditional_write", True)
-    return _open_remote(resources, "s3", f"s3://{bucket}", options, conditional_writes=conditional)
+        bucket, endpoint = _bucket_of(endpoint or "")
+        settings["virtual_hosted"] = True
+    if members.get("host_header"):
+        settings["headers"] = {"host": members["host_header"]}
+    return _open_remote(
+        resources,
+        "s3",
+        S3Store,
+        bucket,
+        endpoint=endpoint,
+        region=members.get("aws_region") or None,
+        requester_pays=members.get("requester_pays"),
+        conditional_writes=members.get("use_conditional_write"),
+        **settings,
+    )
 
 
-def _s3_url(given: Mapping[str, Any], path: str) -> str:
-    if "endpoint" in given:
-        raise UnsupportedError("a URL of s3 does not say which endpoint there is")
-    return f"s3://{given['bucket']}/{quote_path(path)}"
+_CREDENTIAL_OPTIONS: Final = {
+    "profile": "profile",
+    "filename": "aws_shared_credentials_file",
+    "credentials_file": "aws_shared_credentials_file",
+    "config_file": "aws_config_file",
+    "metadata_endpoint": "aws_metadata_endpoint",
+    "endpoint": "aws_container_credentials_full_uri",
+    "auth_token_file": "aws_container_authorization_token_file",
+}
+"""The options of `S3Store` for the members of ``aws_credentials``."""
+
+
+def _convert_credentials(json: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of `S3Store` for the JSON of the resource ``aws_credentials``."""
+    kind = json["type"]
+    if kind == "anonymous":
+        return {"anonymous": True}
+    options = {_CREDENTIAL_OPTIONS[name]: json[name] for name in json if name != "type"}
+    return options if kind == "default" else {"credential_source": kind, **options}
+
+
+def _s3_url(members: Mapping[str, Any], path: str) -> str:
+    if "endpoint" in members:
+        raise UnsupportedError("an s3 URL has no endpoint")
+    return f"s3://{members['bucket']}/{quote_path(path)}"
 
 
 def _bucket_of(endpoint: str) -> tuple[str, str]:
@@ -114,19 +177,9 @@ def _bucket_of(endpoint: str) -> tuple[str, str]:
     return bucket, f"{parts.scheme}://{host}"
 
 
-def _credentials(resources: References, given: Mapping[str, Any]) -> dict[str, Any]:
-    json = resources.resource("aws_credentials").to_json(include_defaults=True)
-    from tessarr.tensorstore.kvstore.aws_credentials import session
-
-    host = given.get("host_header")
-    if json["type"] != "anonymous":
-        return {"session": session(json, host)}
-    return {"anon": True} | ({"session": session(json, host)} if host else {})
-
-
 S3: Final = Driver(
     name="s3",
-    open=_open_s3,
+    open=_open_once("s3", _open_s3),
     members={
         "bucket": _bucket("S3", _S3_BUCKET),
         "endpoint": text,
@@ -136,13 +189,7 @@ S3: Final = Driver(
         "use_conditional_write": boolean,
     },
     defaults={"aws_region": "", "requester_pays": False},
-    kinds={
-        "aws_credentials": "aws_credentials",
-        "data_copy_concurrency": "data_copy_concurrency",
-        "experimental_s3_rate_limiter": "experimental_s3_rate_limiter",
-        "s3_request_concurrency": "s3_request_concurrency",
-        "s3_request_retries": "s3_request_retries",
-    },
+    kinds=_resource_kinds("s3", "aws_credentials", "experimental_s3_rate_limiter"),
     optional=frozenset({"experimental_s3_rate_limiter"}),
     check=_check_s3,
     url=_s3_url,
@@ -162,33 +209,29 @@ _BAD_OBJECT: Final = re.compile(r"[\x00-\x1f\x7f]|\A\.{1,2}\Z|\A\.well-known/acm
 _LONGEST_OBJECT: Final = 1024
 
 
-def _open_gcs(resources: References, given: Mapping[str, Any], *_: Any) -> StoreLocation:
-    project = resources.resource("gcs_user_project").to_json().get("project_id")
-    from tessarr.tensorstore.kvstore.gcs_credentials import find_credentials
+def _open_gcs(resources: References, members: Mapping[str, Any], *_: Any) -> StoreLocation:
+    from tessarr.store.object.gcs_store import GCSStore
 
-    server = os.environ.get("TENSORSTORE_GCS_HTTP_URL")
-    options: dict[str, Any] = {"token": find_credentials()}
-    if project:
-        options["requester_pays"] = project
-    if server:
-        options["endpoint_url"] = server
-    return _open_remote(resources, "gcs", f"gs://{given['bucket']}", options)
+    project = resources.resource("gcs_user_project").to_json().get("project_id")
+    return _open_remote(
+        resources,
+        "gcs",
+        GCSStore,
+        members["bucket"],
+        endpoint=os.environ.get("TENSORSTORE_GCS_HTTP_URL") or None,
+        project=project,
+        requester_pays=bool(project),
+    )
 
 
 GCS: Final = Driver(
     name="gcs",
-    open=_open_gcs,
+    open=_open_once("gcs", _open_gcs),
     members={"bucket": _bucket("GCS", _BUCKET)},
     needs=("bucket",),
-    kinds={
-        "data_copy_concurrency": "data_copy_concurrency",
-        "experimental_gcs_rate_limiter": "experimental_gcs_rate_limiter",
-        "gcs_request_concurrency": "gcs_request_concurrency",
-        "gcs_request_retries": "gcs_request_retries",
-        "gcs_user_project": "gcs_user_project",
-    },
+    kinds=_resource_kinds("gcs", "experimental_gcs_rate_limiter", "gcs_user_project"),
     optional=frozenset({"experimental_gcs_rate_limiter"}),
-    url=lambda given, path: f"gs://{given['bucket']}/{quote_path(path)}",
+    url=lambda members, path: f"gs://{members['bucket']}/{quote_path(path)}",
     path=_gcs_path,
 )
 
@@ -196,10 +239,10 @@ GCS: Final = Driver(
 # Web servers
 
 
-def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+def _check_http(members: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     from urllib.parse import urlsplit
 
-    base = found["base_url"]
+    base = members["base_url"]
     try:
         parts = urlsplit(base)
         host = parts.hostname
@@ -208,48 +251,38 @@ def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     if parts.scheme not in {"http", "https"} or not host or parts.fragment:
         raise member_error("base_url", ArgumentError(f"Invalid URL: {as_json(base)}"))
     query = f"?{parts.query}" if parts.query else ""
-    kept, whole = split_last_name(parts.path)
+    reserved, whole = split_last_name(parts.path)
     if path.startswith("/") and path != "/" and whole not in {"", "/"}:
         raise ArgumentError(
             f"the path {as_json(path)} does not follow {as_json(base)}, which has one"
         )
     if path != "/":
         whole = path if path.startswith("/") else join_path(whole, path)
-    return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{kept}{query}"}, whole
+    return {**members, "base_url": f"{parts.scheme}://{parts.netloc}{reserved}{query}"}, whole
 
 
-def _open_http(resources: References, given: Mapping[str, Any], *_: Any) -> StoreLocation:
-    from urllib.parse import parse_qsl
+def _open_http(resources: References, members: Mapping[str, Any], *_: Any) -> StoreLocation:
+    from tessarr.store.object.http_store import HTTPStore
 
-    url, _, query = given["base_url"].partition("?")
-    options: dict[str, Any] = {}
-    if query:
-        options["params"] = tuple(parse_qsl(query, keep_blank_values=True))
-    if given.get("headers"):
-        pairs = (line.partition(":") for line in given["headers"])
-        headers = [(name.strip(), value.strip()) for name, _, value in pairs]
-        options["client_kwargs"] = {"headers": headers}
-    result = _open_remote(resources, "http", url, options, read_only=True)
-    return StoreLocation(result.store, strip_slash=True, read_only=True)
+    pairs = (line.partition(":") for line in members.get("headers", ()))
+    headers = [(name.strip(), value.strip()) for name, _, value in pairs]
+    opened = _open_remote(resources, "http", HTTPStore, members["base_url"], headers=headers)
+    return replace(opened, strip_slash=True, read_only=True)
 
 
-def _http_url(given: Mapping[str, Any], path: str) -> str:
-    origin, mark, query = given["base_url"].partition("?")
+def _http_url(members: Mapping[str, Any], path: str) -> str:
+    origin, mark, query = members["base_url"].partition("?")
     slash = "" if not path or path.startswith("/") else "/"
     return f"{origin}{slash}{quote_path(path)}{mark}{query}"
 
 
 HTTP: Final = Driver(
     name="http",
-    open=_open_http,
+    open=_open_once("http", _open_http),
     members={"base_url": text, "headers": read_strings},
     needs=("base_url",),
     defaults={"headers": []},
-    kinds={
-        "data_copy_concurrency": "data_copy_concurrency",
-        "http_request_concurrency": "http_request_concurrency",
-        "http_request_retries": "http_request_retries",
-    },
+    kinds=_resource_kinds("http"),
     check=_check_http,
     url=_http_url,
 )

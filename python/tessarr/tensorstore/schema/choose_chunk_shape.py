@@ -13,17 +13,10 @@ from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tessarr.index_space import View
-    from tessarr.tensorstore.schema.chunk_grid import GridConstraints
-    from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
+    from tessarr.tensorstore.schema.layout_constraints import GridConstraints, LayoutConstraints
     from tessarr.types import Shape
 
-__all__ = [
-    "ChunkConstraints",
-    "check_codec_chunk",
-    "choose_chunk_shapes",
-    "separate_chunks",
-    "unified_chunks",
-]
+__all__ = ["check_codec_chunk", "choose_chunk_shapes", "unified_chunks"]
 
 ChunkConstraints: TypeAlias = "tuple[GridConstraints, GridConstraints | None]"
 """Constraints on write chunks and on read chunks; None: read chunks equal write chunks."""
@@ -38,14 +31,8 @@ def check_codec_chunk(layout: LayoutConstraints) -> None:
         If the layout has such a constraint.
     """
     _, _, codec = layout.grids
-    if any(wish is not None and wish.hard for wish in codec.lengths):
+    if any(constraint is not None and constraint.hard for constraint in codec.lengths):
         raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
-
-
-def separate_chunks(layout: LayoutConstraints) -> ChunkConstraints:
-    """Return the constraints on write chunks and on read chunks, which may be smaller."""
-    write, read, _ = layout.grids
-    return write, read
 
 
 def unified_chunks(layout: LayoutConstraints, *, read_first: bool = True) -> ChunkConstraints:
@@ -64,16 +51,18 @@ def unified_chunks(layout: LayoutConstraints, *, read_first: bool = True) -> Chu
         If constraints on read chunks and on write chunks contradict each other.
     """
     write, read, _ = layout.grids
-    result = read.merged(write, "write_chunk") if read_first else write.merged(read, "read_chunk")
+    result = read.merge(write, "write_chunk") if read_first else write.merge(read, "read_chunk")
     return result, None
 
 
-def choose_chunk_shapes(asked: ChunkConstraints, extent: View, rank: int) -> tuple[Shape, Shape]:
+def choose_chunk_shapes(
+    constraints: ChunkConstraints, extent: View, rank: int
+) -> tuple[Shape, Shape]:
     """Return the shapes of read chunks and of write chunks.
 
     Parameters
     ----------
-    asked
+    constraints
         The constraints on the chunks.
     extent
         The view of the whole array, which may be infinite.
@@ -95,8 +84,7 @@ def choose_chunk_shapes(asked: ChunkConstraints, extent: View, rank: int) -> tup
     >>> from tessarr.index_space import View
     >>> from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     >>> layout = ChunkLayout(read_chunk_shape=[64, 64])._constraints
-    >>> choose_chunk_shapes(separate_chunks(layout), View.for_array((400, 400), None, ()), 2)
+    >>> choose_chunk_shapes(layout.grids[:2], View.for_array((400, 400), None, ()), 2)
     ((64, 64), (384, 384))
     """
-    write, read = asked
-    return _engine.choose_chunk_shapes(write, read, extent, rank)
+    return _engine.choose_chunk_shapes(*constraints, extent, rank)

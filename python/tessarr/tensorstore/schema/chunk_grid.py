@@ -2,166 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, TypedDict, Unpack
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.index_space import INFINITE
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
-    as_float,
-    as_integer,
+    check_integers,
     drop_absent,
     integer,
     json_conflict,
     read_object,
     refuse_unknown,
 )
-from tessarr.tensorstore.json.pickling import reduce_object, restore_object
-from tessarr.tensorstore.schema.constraint import (
+from tessarr.tensorstore.json.pickling import Picklable
+from tessarr.tensorstore.schema.layout_constraints import (
+    NOTHING,
     SOFT,
-    Constraint,
-    Row,
-    add_row_json,
+    GridConstraints,
     check_keywords,
-    drop_empty_row,
     get_value,
     get_values,
-    hard_only,
-    hard_only_row,
-    merge_constraints,
-    merge_rows,
-    read_row,
-    soften,
-    soften_row,
+    parse_grid_member,
 )
 from tessarr.types import JSONObject
 
-__all__ = [
-    "LONGEST",
-    "NOTHING",
-    "Grid",
-    "GridConstraints",
-    "GridKeywords",
-    "GridMembers",
-    "single",
-]
-
-LONGEST: Final = INFINITE - 1
-"""The maximum length of a chunk."""
+__all__ = ["Grid"]
 
 _new: Final = object.__new__
-
-
-def _length(value: Any) -> Constraint | None:
-    """Read a chunk length: 0 is no constraint; -1 is the whole extent as a soft constraint."""
-    number = as_integer(value)
-    if not -1 <= number <= LONGEST:
-        raise ValueError
-    return None if number == 0 else Constraint(number, number != -1)
-
-
-def _ratio(value: Any) -> Constraint | None:
-    if isinstance(value, bool):
-        raise TypeError
-    number = as_float(value, "aspect_ratio")
-    if not 0 <= number < float("inf"):
-        raise ValueError
-    return Constraint(number, True) if number else None
-
-
-class GridConstraints(NamedTuple):
-    """Immutable constraints on one kind of chunk.
-
-    Parameters
-    ----------
-    lengths
-        The constraints on the shape.
-    ratios
-        The constraints on the aspect ratio.
-    elements
-        The constraint on the number of elements.
-    """
-
-    lengths: Row = ()
-    ratios: Row = ()
-    elements: Constraint | None = None
-
-    @property
-    def rank(self) -> int:
-        """The number of dimensions, or -1 if it is unknown."""
-        return len(self.lengths) or len(self.ratios) or -1
-
-    def merged(self, other: GridConstraints, what: str = "chunk") -> GridConstraints:
-        """Merge these constraints with others.
-
-        Raises
-        ------
-        ArgumentError
-            If the constraints contradict each other.
-        """
-        if other is NOTHING:
-            return self
-        if self is NOTHING:
-            return other
-        mine, others = self.rank, other.rank
-        if mine != others and -1 not in {mine, others}:
-            raise ArgumentError(f"{what}: rank {others} does not match the rank {mine}")
-        return GridConstraints(
-            merge_rows(self.lengths, other.lengths, f"{what}: shape"),
-            merge_rows(self.ratios, other.ratios, f"{what}: aspect_ratio"),
-            merge_constraints(self.elements, other.elements, f"{what}: elements"),
-        )
-
-    def each(self, lengths: Callable[[Row], Row], ratios: Callable[[Row], Row]) -> GridConstraints:
-        """Return new constraints with the results of functions for both rows."""
-        return GridConstraints(lengths(self.lengths), ratios(self.ratios), self.elements)
-
-    def hard(self) -> GridConstraints:
-        """Return only the hard constraints."""
-        new = self.each(hard_only_row, hard_only_row)
-        return GridConstraints(new.lengths, new.ratios, hard_only(self.elements))
-
-    def soft(self) -> GridConstraints:
-        """Return all constraints as soft constraints."""
-        new = self.each(soften_row, soften_row)
-        return GridConstraints(new.lengths, new.ratios, soften(self.elements))
-
-    def key(self) -> tuple[Row, Row, Constraint | None]:
-        """Return a key that equal constraints share."""
-        return drop_empty_row(self.lengths), drop_empty_row(self.ratios), self.elements
-
-    def to_json(self) -> JSONObject:
-        """Return the constraints as JSON."""
-        result: JSONObject = {}
-        add_row_json(result, "shape", self.lengths)
-        add_row_json(result, "aspect_ratio", self.ratios)
-        if self.elements is not None:
-            result["elements" + ("" if self.elements.hard else SOFT)] = self.elements.value
-        return result
-
-
-NOTHING: Final = GridConstraints()
-"""The empty constraints."""
-
-
-def single(name: str, value: Any, hard: bool) -> GridConstraints:
-    """Return the constraint of one JSON member.
-
-    Raises
-    ------
-    ArgumentError
-        If the value is not valid.
-    """
-    if value is None:
-        return NOTHING
-    if name == "shape":
-        return GridConstraints(lengths=read_row(value, hard, _length, name))
-    if name == "aspect_ratio":
-        return GridConstraints(ratios=read_row(value, hard, _ratio, name))
-    return GridConstraints(elements=Constraint(integer(0, LONGEST)(value, "elements"), hard))
 
 
 class GridMembers(TypedDict, total=False):
@@ -183,7 +52,7 @@ class GridKeywords(GridMembers, total=False):
     grid_soft_constraint: Grid | Mapping[str, Any] | None
 
 
-class Grid:
+class Grid(Picklable):
     """Constraints on one kind of chunk.
 
     Parameters
@@ -259,28 +128,28 @@ class Grid:
         >>> grid.shape, grid.shape_soft_constraint
         ((None, 5), (10, None))
         """
-        stated = drop_absent(parts, GridKeywords)
-        check_keywords(stated)
-        if "rank" in stated:
-            stated["rank"] = int(stated["rank"])  # converts True, which is not a JSON integer
-        self._add(stated)
+        keywords = drop_absent(parts, GridKeywords)
+        check_keywords(keywords)
+        if "rank" in keywords:
+            keywords["rank"] = int(keywords["rank"])  # converts True, which is not a JSON integer
+        self._add(keywords)
 
-    def _add(self, stated: dict[str, Any]) -> None:
+    def _add(self, keywords: dict[str, Any]) -> None:
         new = Grid._of(self._constraints, self._rank)
-        if "rank" in stated:
-            new._fix_rank(integer(-1, 32)(stated["rank"], "rank"))  # -1 is an unknown rank
-        for name in (one for one in GridKeywords.__annotations__ if one in stated):
+        if "rank" in keywords:
+            new._fix_rank(integer(-1, 32)(keywords["rank"], "rank"))  # -1 is an unknown rank
+        for name in (one for one in GridKeywords.__annotations__ if one in keywords):
             if name.startswith("grid"):
-                other = Grid(stated[name])
+                other = Grid(keywords[name])
                 new._fix_rank(other._rank)
                 result = other._constraints if name == "grid" else other._constraints.soft()
             elif name != "rank":
                 hard = not name.endswith(SOFT)
-                result = single(name.removesuffix(SOFT), stated[name], hard)
+                result = parse_grid_member(name.removesuffix(SOFT), keywords[name], hard)
             else:
                 continue
             new._fix_rank(result.rank)
-            new._constraints = new._constraints.merged(result, name)
+            new._constraints = new._constraints.merge(result, name)
         self._assign(new)
 
     def _assign(self, other: Grid) -> None:
@@ -400,11 +269,11 @@ class Grid:
         return format_repr("ChunkLayout.Grid", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        new, arguments, *derived = reduce_object(self, Grid, self.to_json())
+        new, arguments, *derived = super().__reduce__()
         return new, arguments, (self._rank, *derived)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         rank, *derived = state
-        for one in derived:
-            restore_object(self, Grid, one)
+        for subclass_state in derived:
+            super().__setstate__(subclass_state)
         self._rank = rank

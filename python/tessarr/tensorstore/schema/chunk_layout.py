@@ -13,35 +13,36 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.index_space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
     as_bool,
     as_integer,
-    check_known,
+    check_integers,
+    drop_absent,
     integer,
     json_conflict,
     lengths,
     read_object,
     refuse_unknown,
 )
-from tessarr.tensorstore.json.pickling import reduce_object, restore_object
-from tessarr.tensorstore.schema.chunk_grid import NOTHING, Grid, GridConstraints, single
+from tessarr.tensorstore.json.pickling import Picklable
+from tessarr.tensorstore.schema.chunk_grid import Grid
 from tessarr.tensorstore.schema.chunk_keywords import LayoutKeywords, LayoutMembers
-from tessarr.tensorstore.schema.constraint import (
+from tessarr.tensorstore.schema.layout_constraints import (
+    NO_LAYOUT,
+    NOTHING,
     SOFT,
+    USAGES,
     Constraint,
+    GridConstraints,
+    Grids,
+    LayoutConstraints,
     check_keywords,
     get_value,
     get_values,
+    parse_grid_member,
     read_row,
     row_of_values,
-)
-from tessarr.tensorstore.schema.layout_constraints import (
-    NO_LAYOUT,
-    USAGES,
-    Grids,
-    LayoutConstraints,
 )
 from tessarr.types import JSONObject
 
@@ -51,12 +52,12 @@ _WRITE, _READ, _CODEC = range(len(USAGES))
 _MAX_RANK: Final = 32
 _PREFIXES: Final = ("chunk", *(f"{usage}_chunk" for usage in USAGES))
 _MEMBERS: Final = frozenset(LayoutMembers.__annotations__)
-_KEYWORDS: Final = {name: place for place, name in enumerate(LayoutKeywords.__annotations__)}
+_KEYWORDS: Final = tuple(LayoutKeywords.__annotations__)
 """Keywords in the order of their evaluation."""
 _new: Final = object.__new__
 
 
-class ChunkLayout:
+class ChunkLayout(Picklable):
     """Constraints on chunks: their shapes, their grid, and the order of their elements.
 
     Parameters
@@ -142,17 +143,14 @@ class ChunkLayout:
             ...
         tessarr.errors.ArgumentError: rank: rank 3 does not match the rank 2
         """
-        check_known(parts, _KEYWORDS)
-        new, given = self._constraints, dict[str, Any](parts)
-        for name in sorted(given, key=_KEYWORDS.__getitem__):
-            value = given[name]
-            if value is None:
-                continue
-            check_keywords({name: value})
-            if name == "rank":
-                value = int(value)  # converts True, which is not a JSON integer
+        keywords = drop_absent(parts, LayoutKeywords)
+        new = self._constraints
+        for name in sorted(keywords, key=_KEYWORDS.index):
+            check_keywords({name: keywords[name]})
+            # `int` converts True, which is not a JSON integer.
+            value = int(keywords[name]) if name == "rank" else keywords[name]
             if name != "rank" or value != -1:
-                new = _with(new, {name: value})
+                new = _add_member(new, name, value)
         self._constraints = _finalize(new) if as_bool(finalize, "finalize") else new
 
     @property
@@ -304,10 +302,10 @@ class ChunkLayout:
         >>> ts.ChunkLayout(rank=1, read_chunk_elements=9).to_json()
         {'rank': 1, 'read_chunk': {'elements': 9}}
         """
-        found = self._constraints
-        result = found.to_json()
-        if found.rank >= 0 and not found.has_rank:
-            result["rank"] = found.rank
+        constraints = self._constraints
+        result = constraints.to_json()
+        if constraints.rank >= 0 and not constraints.has_rank:
+            result["rank"] = constraints.rank
         return sort_members(result)
 
     def __eq__(self, other: object) -> bool:
@@ -318,12 +316,6 @@ class ChunkLayout:
     def __repr__(self) -> str:
         return format_repr("ChunkLayout", self.to_json())
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reduce_object(self, ChunkLayout, self.to_json())
-
-    def __setstate__(self, state: Any) -> None:
-        restore_object(self, ChunkLayout, state)
-
 
 def _parsed(json: Any) -> LayoutConstraints:
     check_integers(json)
@@ -332,57 +324,48 @@ def _parsed(json: Any) -> LayoutConstraints:
     absent = [name for name, value in members.items() if value is None]
     if absent:
         raise ArgumentError(f"{absent[0]}: null is not a constraint")
-    return _with(NO_LAYOUT, members)
+    layout = NO_LAYOUT
+    for name in _KEYWORDS:
+        if name in members:
+            layout = _add_member(layout, name, members[name])
+    return layout
 
 
-def _with(made: LayoutConstraints, given: dict[str, Any]) -> LayoutConstraints:
-    """Remove members from `given` and return `made` with their constraints."""
-    for what, stated in _parse_members(given):
-        if stated.rank > _MAX_RANK:
-            raise ArgumentError(f"{what}: the rank {stated.rank} is outside of [0, {_MAX_RANK}]")
-        made = made.merged(stated, what)
-    return made
+def _add_member(layout: LayoutConstraints, name: str, value: Any) -> LayoutConstraints:
+    """Return a layout with the constraints of one more member or keyword."""
+    for new in _parse_member(name, value):
+        if new.rank > _MAX_RANK:
+            raise ArgumentError(f"{name}: the rank {new.rank} is outside of [0, {_MAX_RANK}]")
+        layout = layout.merge(new, name)
+    return layout
 
 
-def _parse_members(given: dict[str, Any]) -> Iterator[tuple[str, LayoutConstraints]]:
-    """Remove members from `given` and yield their names and constraints."""
-    if "rank" in given:
-        yield "rank", LayoutConstraints(integer(0, _MAX_RANK)(given.pop("rank"), "rank"))
-    for key in ("inner_order", "inner_order" + SOFT):
-        if key in given:
-            axes = lengths(0)(given.pop(key), "inner_order")
-            if sorted(axes) != list(range(len(axes))):
-                raise ArgumentError(f"inner_order: {list(axes)} is not a permutation")
-            yield (
-                "inner_order",
-                LayoutConstraints(len(axes), Constraint(axes, key == "inner_order")),
-            )
-    for key in ("grid_origin", "grid_origin" + SOFT):
-        if key in given:
-            row = read_row(given.pop(key), key == "grid_origin", _origin, key)
-            yield key, LayoutConstraints(len(row), origin=row)
-    for prefix in _PREFIXES:
-        yield from _parse_grid_members(prefix, given)
-
-
-def _parse_grid_members(
-    prefix: str, given: dict[str, Any]
-) -> Iterator[tuple[str, LayoutConstraints]]:
-    if prefix in given:
-        parts = given[prefix]
-        if isinstance(parts, Mapping) and any(_is_flat(part) for part in parts.values()):
-            yield prefix, LayoutConstraints(0)
-        grid = Grid(given.pop(prefix))
+def _parse_member(name: str, value: Any) -> Iterator[LayoutConstraints]:
+    """Return the constraints of a member or a keyword; an empty list fixes the rank 0."""
+    hard = not name.endswith(SOFT)
+    bare = name.removesuffix(SOFT)
+    if bare == "rank":
+        yield LayoutConstraints(integer(0, _MAX_RANK)(value, bare))
+    elif bare == "inner_order":
+        axes = lengths(0)(value, bare)
+        if sorted(axes) != list(range(len(axes))):
+            raise ArgumentError(f"inner_order: {list(axes)} is not a permutation")
+        yield LayoutConstraints(len(axes), Constraint(axes, hard))
+    elif bare == "grid_origin":
+        row = read_row(value, hard, _origin, name)
+        yield LayoutConstraints(len(row), origin=row)
+    elif bare in _PREFIXES:
+        if isinstance(value, Mapping) and any(map(_is_empty_list, value.values())):
+            yield LayoutConstraints(0)
+        grid = Grid(value)
         rank = -1 if grid.rank is None else grid.rank
-        yield prefix, LayoutConstraints(rank, grids=_grids(prefix, grid._constraints))
-    for name in ("shape", "aspect_ratio", "elements"):
-        for key in (f"{prefix}_{name}", f"{prefix}_{name}{SOFT}"):
-            if key in given:
-                value = given.pop(key)
-                if _is_flat(value):
-                    yield key, LayoutConstraints(0)
-                one = single(name, value, not key.endswith(SOFT))
-                yield key, LayoutConstraints(one.rank, grids=_grids(prefix, one))
+        yield LayoutConstraints(rank, grids=_grids(bare, grid._constraints))
+    else:
+        if _is_empty_list(value):
+            yield LayoutConstraints(0)
+        prefix, _, part = bare.rpartition("chunk_")
+        constraints = parse_grid_member(part, value, hard)
+        yield LayoutConstraints(constraints.rank, grids=_grids(f"{prefix}chunk", constraints))
 
 
 def _grids(prefix: str, grid: GridConstraints) -> Grids:
@@ -393,7 +376,7 @@ def _grids(prefix: str, grid: GridConstraints) -> Grids:
     return write, read, codec
 
 
-def _is_flat(value: Any) -> bool:
+def _is_empty_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and not value
 
 
@@ -409,7 +392,7 @@ def _finalize(layout: LayoutConstraints) -> LayoutConstraints:
     if layout.rank < 0:
         raise ArgumentError("a final chunk layout has a rank")
     for k in range(layout.rank):
-        if not layout.origin or (wish := layout.origin[k]) is None or not wish.hard:
+        if not layout.origin or not (origin := layout.origin[k]) or not origin.hard:
             raise ArgumentError(f"no hard constraint on the grid_origin of dimension {k}")
     write, codec = _lengths(layout, _WRITE), _lengths(layout, _CODEC)
     read = [inner or outer for inner, outer in zip(_lengths(layout, _READ), write, strict=True)]

@@ -86,10 +86,10 @@ class CodecEntry:
         at = f"{what}/configuration"
         readers = _OPTIONS.get(name)
         if readers is None:
-            given = normalize_json(configuration, at)
-            if given:
-                complete_configuration(name, given)
-            return cls(name, known.kind, given)
+            json = normalize_json(configuration, at)
+            if json:
+                complete_configuration(name, json)
+            return cls(name, known.kind, json)
         options: dict[str, Any] = {}
         for option, read in readers.items():
             if option in configuration:
@@ -120,7 +120,7 @@ class CodecEntry:
         document: JSONObject = {"name": self.name}
         return {**document, "configuration": configuration} if configuration else document
 
-    def merged(self, other: CodecEntry, *, strict: bool) -> CodecEntry:
+    def merge(self, other: CodecEntry, *, strict: bool) -> CodecEntry:
         """Merge two specifications of one codec.
 
         Raises
@@ -136,7 +136,7 @@ class CodecEntry:
             if old is None:
                 options[option] = value
             elif isinstance(old, ChainSpec):
-                options[option] = old.merged(value, strict=strict)
+                options[option] = old.merge(value, strict=strict)
             else:
                 options[option] = _merge_option(self.name, option, old, value)
         return replace(self, options=options)
@@ -183,7 +183,7 @@ class ChainSpec:
     Examples
     --------
     >>> one = ChainSpec.read(["gzip"])
-    >>> one.merged(ChainSpec.read([{"name": "gzip", "configuration": {"level": 3}}])).to_json()
+    >>> one.merge(ChainSpec.read([{"name": "gzip", "configuration": {"level": 3}}])).to_json()
     [{'name': 'gzip', 'configuration': {'level': 3}}]
     """
 
@@ -232,7 +232,7 @@ class ChainSpec:
         inner = self.array_bytes.subchunks
         return 1 + (0 if inner is None else inner.sharding_levels)
 
-    def merged(self, other: ChainSpec, *, strict: bool = False) -> ChainSpec:
+    def merge(self, other: ChainSpec, *, strict: bool = False) -> ChainSpec:
         """Merge two chains.
 
         Raises
@@ -252,7 +252,7 @@ class ChainSpec:
             middle = (
                 other.array_bytes
                 if middle is None
-                else middle.merged(other.array_bytes, strict=strict)
+                else middle.merge(other.array_bytes, strict=strict)
             )
         rest = _merge_entries(self.bytes_bytes, other.bytes_bytes, "bytes to bytes", strict)
         return ChainSpec(arrays, middle, rest)
@@ -326,12 +326,12 @@ def merge_chains(
     """Merge two chains; None is a chain without constraints."""
     if old is None or new is None:
         return old or new
-    return old.merged(new, strict=strict)
+    return old.merge(new, strict=strict)
 
 
 def _with_inner(sharding: CodecEntry, inner: ChainSpec) -> CodecEntry:
     old = sharding.subchunks
-    chain = inner if old is None else old.merged(inner)
+    chain = inner if old is None else old.merge(inner)
     return replace(sharding, options={**sharding.options, "codecs": chain})
 
 
@@ -347,7 +347,7 @@ def _merge_entries(
     if len(old) != len(new):
         raise ArgumentError(f"{len(new)} codecs from {what} do not match {len(old)}")
     both = zip(old, new, strict=True)
-    return (*(one.merged(other, strict=strict) for one, other in both), *extra)
+    return (*(one.merge(other, strict=strict) for one, other in both), *extra)
 
 
 def _undo_order(axes: Sequence[int], lengths: Sequence[int]) -> Shape:

@@ -5,6 +5,7 @@ For format 3, a codec spec is a partial codec chain; for format 2, a compressor 
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -13,10 +14,9 @@ from tessarr._safe_repr import safe_repr
 from tessarr.codec.base import find_codec_by_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.object_members import error_class
 from tessarr.tensorstore.json.parse import (
-    copy_json,
+    check_integers,
+    error_class,
     integer,
     normalize_json,
     read_items,
@@ -24,7 +24,7 @@ from tessarr.tensorstore.json.parse import (
     refuse_unknown,
     without_fractions,
 )
-from tessarr.tensorstore.json.pickling import reduce_object, restore_object
+from tessarr.tensorstore.json.pickling import Picklable
 from tessarr.tensorstore.schema.codec_chain_spec import ChainSpec, merge_chains
 from tessarr.types import JSONObject
 
@@ -77,33 +77,25 @@ def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | N
         level = integer(*_LEVELS[codec_id])(members.pop("level", 1), f"{what}/level")
         refuse_unknown({name: 0 for name in members if name != "id"}, what)
         return {"id": codec_id, "level": level}
+    if codec_id == "blosc":
+        members = {**_BLOSC, **without_fractions(members)}
     try:
-        if codec_id == "blosc":
-            members = {**_BLOSC, **without_fractions(members)}
-            codecs.to_codec(members)
-            return members
-        return (
-            codecs.to_codec(members).get_config()
-            if find_codec_by_id(codec_id)
-            else _foreign(members)
-        )
+        codec = codecs.to_codec(members)
     except UnsupportedError as error:
         raise ArgumentError(f"{what}: {error}") from error
-
-
-def _foreign(members: JSONObject) -> JSONObject:
-    codecs.to_codec(members)
-    return members
+    # The configuration of a foreign codec or of Blosc may lack members that the user passed.
+    is_own = codec_id != "blosc" and find_codec_by_id(codec_id)
+    return codec.get_config() if is_own else members
 
 
 def _with_defaults(filters: list[Any]) -> list[Any]:
     """Return the filters with defaults for absent members; unknown filters do not change."""
     result = []
-    for one in filters:
+    for json in filters:
         try:
-            result.append(compressor_from_json(one, "filters"))
+            result.append(compressor_from_json(json, "filters"))
         except ArgumentError:
-            result.append(one)
+            result.append(json)
     return result
 
 
@@ -114,7 +106,7 @@ class Compression:
     compressor: Any = OPEN
     filters: Any = None
 
-    def merged(self, other: Compression) -> Compression:
+    def merge(self, other: Compression) -> Compression:
         """Merge two constraints.
 
         Raises
@@ -123,8 +115,8 @@ class Compression:
             If the constraints differ.
         """
         compressor, filters = self.compressor, self.filters
-        given = [_with_defaults(one) for one in (filters, other.filters) if one is not None]
-        if given[1:] and given[0] != given[1]:
+        both = None not in (filters, other.filters)
+        if both and _with_defaults(filters) != _with_defaults(other.filters):
             raise ArgumentError(
                 f"filters {safe_repr(other.filters)} do not match {safe_repr(filters)}"
             )
@@ -147,7 +139,7 @@ NOTHING: Final = Compression()
 """The empty constraints."""
 
 
-class CodecSpec:
+class CodecSpec(Picklable):
     """Constraints on the encoding of chunks.
 
     Parameters
@@ -186,13 +178,13 @@ class CodecSpec:
             raise error_class(driver)(f"codec/driver: {safe_repr(driver)} is not a string")
         if driver == "zarr3":
             chain = ChainSpec.read(members.pop("codecs")) if "codecs" in members else None
-            new = cls._of_chain(chain)
+            new = cls._of("zarr3", chain)
         elif driver in {"zarr", "zarr2"}:
             compressor: Any = OPEN
             if "compressor" in members:
                 compressor = compressor_from_json(members.pop("compressor"))
             filters = filters_from_json(members.pop("filters", None))
-            new = cls._of_compression(Compression(compressor, filters))
+            new = cls._of("zarr", compression=Compression(compressor, filters))
         else:
             raise ArgumentError(f"codec/driver: {safe_repr(driver)} is not 'zarr3' or 'zarr'")
         refuse_unknown(members, "codec")
@@ -204,17 +196,12 @@ class CodecSpec:
         object.__setattr__(self, "_compression", compression)
 
     @classmethod
-    def _of_chain(cls, chain: ChainSpec | None) -> Self:
-        """Return constraints on codecs of format 3."""
+    def _of(
+        cls, driver: str, chain: ChainSpec | None = None, compression: Compression = NOTHING
+    ) -> Self:
+        """Return constraints on the codecs of format 3, or on the compression of format 2."""
         new = object.__new__(cls)
-        new._set("zarr3", chain, NOTHING)
-        return new
-
-    @classmethod
-    def _of_compression(cls, compression: Compression) -> Self:
-        """Return constraints on compressor and filters of format 2."""
-        new = object.__new__(cls)
-        new._set("zarr", None, compression)
+        new._set(driver, chain, compression)
         return new
 
     def _merge_with(self, other: CodecSpec) -> CodecSpec:
@@ -238,12 +225,10 @@ class CodecSpec:
             )
         try:
             chain = merge_chains(self._chain, other._chain)
-            compression = self._compression.merged(other._compression)
+            compression = self._compression.merge(other._compression)
         except ArgumentError as error:
             raise ArgumentError(f"codec: {error}") from error
-        new = object.__new__(CodecSpec)
-        new._set(self._driver, chain, compression)
-        return new
+        return CodecSpec._of(self._driver, chain, compression)
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
         """Return the constraints as JSON.
@@ -260,8 +245,8 @@ class CodecSpec:
                 result["codecs"] = self._chain.to_json()
             return sort_members(result)
         if self._compression.compressor is not OPEN:
-            result["compressor"] = copy_json(self._compression.compressor)
-        result["filters"] = copy_json(self._compression.filters)
+            result["compressor"] = deepcopy(self._compression.compressor)
+        result["filters"] = deepcopy(self._compression.filters)
         return sort_members(result)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -283,9 +268,3 @@ class CodecSpec:
 
     def __repr__(self) -> str:
         return format_repr("CodecSpec", self.to_json())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reduce_object(self, CodecSpec, self.to_json())
-
-    def __setstate__(self, state: Any) -> None:
-        restore_object(self, CodecSpec, state)

@@ -18,8 +18,8 @@ import numpy as np
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, NotJSONError, TooLargeError, UnsupportedError
-from tessarr.tensorstore.json.object_members import convert_to_json
-from tessarr.tensorstore.json.pickling import reduce_object, restore_object
+from tessarr.tensorstore.json.parse import convert_to_json
+from tessarr.tensorstore.json.pickling import Picklable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -73,7 +73,7 @@ _ABSTRACT: Final = frozenset(
 _JSON_DEPTH: Final = 200
 
 
-class dtype:  # noqa: N801 (TensorStore's name)
+class dtype(Picklable):  # noqa: N801 (TensorStore's name)
     """A data type.
 
     Parameters
@@ -102,16 +102,13 @@ class dtype:  # noqa: N801 (TensorStore's name)
     (True, np.uint8(7))
     """
 
-    __slots__ = ("__weakref__", "_numpy", "name")
+    __slots__ = ("__weakref__", "name")
 
     name: str
     """The name, which is also the JSON of the data type."""
 
-    _numpy: np.dtype[Any] | None
-
     def __init__(self, dtype: DTypeLike) -> None:
         object.__setattr__(self, "name", _name_of(dtype))
-        object.__setattr__(self, "_numpy", None)
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -128,10 +125,7 @@ class dtype:  # noqa: N801 (TensorStore's name)
         >>> ts.int16.numpy_dtype, ts.ustring.numpy_dtype
         (dtype('int16'), dtype('O'))
         """
-        if self._numpy is None:
-            object.__setattr__(self, "_numpy", _to_numpy(self.name))
-            assert self._numpy is not None
-        return self._numpy
+        return _to_numpy(self.name)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -206,12 +200,6 @@ class dtype:  # noqa: N801 (TensorStore's name)
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError("data types cannot be changed")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reduce_object(self, dtype, self.name)
-
-    def __setstate__(self, state: Any) -> None:
-        restore_object(self, dtype, state)
 
     def __repr__(self) -> str:
         return f'dtype("{self.name}")'
@@ -325,7 +313,7 @@ def _name_of(value: object) -> str:
     if value is bytes:
         return "string"
     if not isinstance(value, type | np.dtype) or _is_abstract(value):
-        raise TypeError(f"{safe_repr(value)} is no data type: give its name, or a type of NumPy")
+        raise TypeError(f"{safe_repr(value)} is not a data type: pass its name or a NumPy type")
     try:
         result: np.dtype[Any] = np.dtype(value)
     except TypeError:
@@ -339,24 +327,24 @@ def _is_abstract(value: type | np.dtype[Any]) -> builtins.bool:
 
 
 @lru_cache(maxsize=256)
-def _name_of_numpy(found: np.dtype[Any]) -> str:
-    name = found.type.__name__
-    if found.isbuiltin == 2:  # a type of ml_dtypes, whose kind is not meaningful
+def _name_of_numpy(numpy_dtype: np.dtype[Any]) -> str:
+    name = numpy_dtype.type.__name__
+    if numpy_dtype.isbuiltin == 2:  # a type of ml_dtypes, whose kind is not meaningful
         if name in _OF_ML_DTYPES:
             return name
-    elif found.kind in "biufc" and found.name in _OF_NUMPY:
-        return str(found.name)
-    elif found.kind == "V":
+    elif numpy_dtype.kind in "biufc" and numpy_dtype.name in _OF_NUMPY:
+        return str(numpy_dtype.name)
+    elif numpy_dtype.kind == "V":
         return "byte"
-    elif found.kind == "S":
+    elif numpy_dtype.kind == "S":
         return "char"
-    elif found.kind == "T":
+    elif numpy_dtype.kind == "T":
         return "ustring"
-    elif found.kind in "mM":
-        return str(found.name)
-    elif found.kind == "U" and found.itemsize:
-        return f"U{found.itemsize // 4}"
-    raise ArgumentError(f"there is no data type for {safe_repr(found)} of NumPy")
+    elif numpy_dtype.kind in "mM":
+        return str(numpy_dtype.name)
+    elif numpy_dtype.kind == "U" and numpy_dtype.itemsize:
+        return f"U{numpy_dtype.itemsize // 4}"
+    raise ArgumentError(f"there is no data type for {safe_repr(numpy_dtype)} of NumPy")
 
 
 @lru_cache(maxsize=256)

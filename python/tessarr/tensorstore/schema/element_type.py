@@ -6,7 +6,6 @@ for their bytes.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,19 +96,18 @@ def _whole_element(stored: data_types.DataType) -> Element:
     return _of_numpy(stored.numpy, ())
 
 
-def _of_numpy(found: np.dtype[Any], shape: Shape) -> Element:
-    if found.isbuiltin != 2 and found.kind in "VS":
-        return Element(char if found.kind == "S" else byte, (*shape, found.itemsize))
-    return Element(DataType(found), shape)
+def _of_numpy(numpy_dtype: np.dtype[Any], shape: Shape) -> Element:
+    if numpy_dtype.isbuiltin != 2 and numpy_dtype.kind in "VS":
+        return Element(char if numpy_dtype.kind == "S" else byte, (*shape, numpy_dtype.itemsize))
+    return Element(DataType(numpy_dtype), shape)
 
 
 def is_raw(stored: data_types.DataType) -> bool:
     """Return whether the elements are raw bytes."""
-    given = stored.numpy
-    return given.kind == "V" and not given.names and given.isbuiltin != 2
+    numpy_dtype = stored.numpy
+    return numpy_dtype.kind == "V" and not numpy_dtype.names and numpy_dtype.isbuiltin != 2
 
 
-@lru_cache(64)
 def stored_type(dtype: DataType) -> data_types.DataType:
     """Return the stored data type of a new array with elements of `dtype`.
 

@@ -13,8 +13,7 @@ from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.format.validation import Problems
 from tessarr.metadata.build import encode_fill_value
-from tessarr.tensorstore.json.integers import check_integers
-from tessarr.tensorstore.json.parse import normalize_json
+from tessarr.tensorstore.json.parse import check_integers, normalize_json
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.data_type import json_value
 from tessarr.tensorstore.schema.element_type import WHOLE, Field, element_of, is_raw
@@ -118,10 +117,10 @@ def _element(stored: data_types.DataType, value: Any) -> bytes:
     return fill
 
 
-def _number(text: str, wanted: np.dtype[Any]) -> Any:
+def _number(text: str, target: np.dtype[Any]) -> Any:
     """Parse a number; return the text unchanged if it is not a number."""
     text = text.strip()
-    whole = wanted.kind in "iu" or np.can_cast(wanted, np.int64, "same_kind")
+    whole = target.kind in "iu" or np.can_cast(target, np.int64, "same_kind")
     try:
         if "_" in text or len(text) > _LONGEST:
             return text
@@ -143,25 +142,25 @@ def read_fill(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
         If the value has another type, or is an array that cannot be cast safely.
     """
     try:
-        given = np.asarray(value)
+        array = np.asarray(value)
         if dtype is None:
-            return freeze(drop_broadcast(_open_fill(given)))
-        wanted = dtype.numpy_dtype
+            return freeze(drop_broadcast(_open_fill(array)))
+        target = dtype.numpy_dtype
         if dtype.name in {"byte", "char"}:
-            result = given
+            result = array
         elif isinstance(value, np.ndarray):
-            result = value.astype(wanted, casting="safe")
-        elif given.dtype.kind in "biu" and wanted.itemsize >= _ROOMY:
-            result = np.array(value, wanted)  # this conversion raises no warnings
+            result = value.astype(target, casting="safe")
+        elif array.dtype.kind in "biu" and target.itemsize >= _ROOMY:
+            result = np.array(value, target)  # this conversion raises no warnings
         else:
             with np.errstate(all="ignore"):
-                result = np.array(value, wanted)
+                result = np.array(value, target)
     except Exception as error:  # methods of the value can raise any exception
         raise _refusal(value, error) from error
     _check_objects(result, dtype.name)
-    if given.dtype.kind in "biufc":
-        _check_exact(given, result, dtype)
-    if result.ndim or result is given:
+    if array.dtype.kind in "biufc":
+        _check_exact(array, result, dtype)
+    if result.ndim or result is array:
         return freeze(drop_broadcast(result))
     result.setflags(write=False)
     return result
@@ -176,21 +175,21 @@ def _refusal(value: Any, error: Exception) -> Exception:
     return new(message, kind="cannot_cast")
 
 
-def _open_fill(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _open_fill(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a fill value for a schema without a data type."""
-    if given.dtype.kind in "UTmM":
-        raise ArgumentError(f"fill_value: no data type has {given.dtype}; say which it is")
-    if given.dtype == object:
-        check_integers(normalize_json(given.tolist(), "fill_value"))
-    return given.astype(object) if given.dtype.kind in "SV" else given
+    if array.dtype.kind in "UTmM":
+        raise ArgumentError(f"fill_value: no data type corresponds to {array.dtype}: pass dtype")
+    if array.dtype == object:
+        check_integers(normalize_json(array.tolist(), "fill_value"))
+    return array.astype(object) if array.dtype.kind in "SV" else array
 
 
-def _check_objects(found: npt.NDArray[Any], name: str) -> None:
+def _check_objects(converted: npt.NDArray[Any], name: str) -> None:
     """Raise an error if Python objects do not match the data type `name`."""
     if name == "json":
-        check_integers(normalize_json(found.tolist(), "fill_value"))
+        check_integers(normalize_json(converted.tolist(), "fill_value"))
     elif name in _TEXT:
-        for item in found.flat:
+        for item in converted.flat:
             if not isinstance(item, _TEXT[name]):
                 raise TypeError(
                     f"fill_value: {safe_repr(item)} is none of the data type {safe_repr(name)}"
@@ -216,21 +215,21 @@ def _convert_fill(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
     return result
 
 
-def _check_exact(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataType) -> None:
+def _check_exact(array: npt.NDArray[Any], converted: npt.NDArray[Any], dtype: DataType) -> None:
     """Raise an error if a conversion changed more than the precision of a value."""
-    exact = given.dtype.kind not in "fc" or found.dtype.kind in "biuSU"
+    exact = array.dtype.kind not in "fc" or converted.dtype.kind in "biuSU"
     # Python compares numbers of different types exactly, without a conversion.
-    if exact and found.tolist() != given.tolist():
-        whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
-        what = f"fill_value: {safe_repr(given)} does not fit the data type {dtype.name!r}"
+    if exact and converted.tolist() != array.tolist():
+        whole = array.dtype.kind in "iu" and converted.dtype.kind in "iu"
+        what = f"fill_value: {safe_repr(array)} does not fit the data type {dtype.name!r}"
         raise (TooLargeError if whole else ArgumentError)(what, kind="cannot_cast")
 
 
 def freeze(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a read-only copy, because schemas share fill values."""
-    kept = np.array(fill)
-    kept.setflags(write=False)
-    return kept
+    copy = np.array(fill)
+    copy.setflags(write=False)
+    return copy
 
 
 def fill_to_json(fill: npt.NDArray[Any]) -> Any:
@@ -290,7 +289,7 @@ def encode_record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> b
     """
     names = stored.numpy.names or ()
     if len(names) != 1:
-        raise ArgumentError("fill_value: that of records of several fields is given in metadata")
+        raise ArgumentError("fill_value: give that of a struct with several fields in metadata")
     record = np.zeros((), stored.numpy)
     field = stored.numpy[names[0]].base
     if fill.dtype == object and field.kind in "biufc":  # NumPy would convert JSON text to true

@@ -1,4 +1,4 @@
-"""Propagation of per-dimension values through index transforms, in both directions.
+"""Propagation of domains and per-dimension values through index transforms, in both directions.
 
 A value propagates only through an output index map with a single input dimension. No other map
 may use the same dimension.
@@ -15,14 +15,19 @@ import numpy.typing as npt
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space import INFINITE, Dim, IndexDomain, IndexTransform
+from tessarr.index_space.output_index_map import check_within_bounds, evaluate_map, map_extent
 from tessarr.types import Shape
 
 __all__ = [
+    "check_fits",
     "drop_broadcast",
+    "get_extents",
     "is_broadcastable",
+    "mark_explicit",
     "merge_domains",
     "propagate_array",
     "propagate_array_back",
+    "propagate_bounds",
     "propagate_domain_back",
     "propagate_order_back",
     "propagate_values",
@@ -32,7 +37,6 @@ __all__ = [
 T = TypeVar("T")
 _LAST: Final = 1 << 20
 _LARGEST: Final = 1 << 28
-_UNLIMITED: Final = Dim()
 
 
 def propagate_values(
@@ -82,7 +86,7 @@ def propagate_values_back(
             items[k] = None if value is None else change(value, offset, stride)
     for dim, value in enumerate(values):
         if dim not in seen and value is not None and needed(value):
-            raise ArgumentError(f"{what}: dimension {dim} is none of what is viewed")
+            raise ArgumentError(f"{what}: dimension {dim} is not a dimension of the base")
     return tuple(items)
 
 
@@ -113,21 +117,20 @@ def propagate_domain_back(domain: IndexDomain, transform: IndexTransform) -> Ind
         If the view does not determine the domain.
     """
     maps = transform._linear_maps()
+    _check_determined(maps, "domain")
     dims = []
-    for dim, offset, stride in maps:
-        if dim < 0 or [one[0] for one in maps].count(dim) > 1:
-            raise ArgumentError("domain: what is viewed is not determined by the view")
-        given = domain._dims[dim]
-        free = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
-        if abs(stride) != 1 and not free:
-            raise ArgumentError("domain: what is viewed is not determined by a strided view")
-        ends = [given.inclusive_min, given.inclusive_max]
+    for k, offset, stride in maps:
+        dim = domain._dims[k]
+        is_free = (dim.inclusive_min, dim.exclusive_max) == (-INFINITE, INFINITE + 1)
+        if abs(stride) != 1 and not is_free:
+            raise ArgumentError("domain: a strided view does not determine that of the base")
+        ends = [dim.inclusive_min, dim.inclusive_max]
         ends = [end if abs(end) == INFINITE else offset + stride * end for end in ends]
         if stride < 0:
             ends = [-end if abs(end) == INFINITE else end for end in reversed(ends)]
-        marks = given._implicit
-        implicit = marks if stride > 0 else (marks[1], marks[0])
-        dims.append(Dim._of(ends[0], ends[1] + 1, given.label, implicit))
+        lower, upper = dim._implicit
+        implicit = (lower, upper) if stride > 0 else (upper, lower)
+        dims.append(Dim._of(ends[0], ends[1] + 1, dim.label, implicit))
     return IndexDomain(dims)
 
 
@@ -140,10 +143,8 @@ def drop_broadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         for size, stride in zip(values.shape, values.strides, strict=True)
     )
     values = values[index]
-    extra = 0
-    while extra < values.ndim and values.shape[extra] == 1:
-        extra += 1
-    return values.reshape(values.shape[extra:])
+    leading = next((k for k, size in enumerate(values.shape) if size != 1), values.ndim)
+    return values.reshape(values.shape[leading:])
 
 
 def is_broadcastable(shape: Shape, domain: IndexDomain) -> bool:
@@ -176,63 +177,51 @@ def propagate_array(
     ArgumentError
         If the view indexes an axis that is not constant and the domain is unknown.
     """
-    rank = transform.input_rank
     if not values.ndim or not transform.output_rank:
         return values if not values.ndim else values.reshape(())
-    first = transform.output_rank - values.ndim
-    taken: list[Any] = []
-    for axis, size in enumerate(values.shape):
-        one = transform.output[first + axis]
+    indices: list[Any] = []
+    for k, size in enumerate(values.shape, transform.output_rank - values.ndim):
         if size == 1:
-            taken.append(np.zeros((1,) * rank, np.intp))
-            continue
-        begin = 0 if domain is None else domain._dims[first + axis].inclusive_min
-        if one.index_array is not None:
-            if domain is None:
-                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
-            taken.append(one.offset + one._factor * one.index_array - begin)
-        elif one.input_dimension is not None:
-            taken.append(_positions(transform, first + axis, size, domain))
+            indices.append(np.zeros((1,) * transform.input_rank, np.intp))
+        elif domain is None:
+            indices.append(_indices_without_domain(transform, k, size))
         else:
-            if domain is None:
-                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
-            taken.append(np.full((1,) * rank, one.offset - begin, np.intp))
-    shape = np.broadcast_shapes(*(index.shape for index in taken))
+            indices.append(_indices(transform, k) - domain._dims[k].inclusive_min)
+    shape = np.broadcast_shapes(*(index.shape for index in indices))
     if prod(shape) > _LARGEST:
         raise ArgumentError(f"fill_value: a view of it would have {prod(shape)} elements")
-    if any(np.any((i < 0) | (i >= n)) for i, n in zip(taken, values.shape, strict=True)):
+    if any(np.any((i < 0) | (i >= n)) for i, n in zip(indices, values.shape, strict=True)):
         raise SelectionError("fill_value: the view is outside of it", kind="out_of_bounds")
-    return drop_broadcast(values[(..., *taken)])  # the ellipsis keeps a 0-d result an array
+    return drop_broadcast(values[(..., *indices)])  # the ellipsis keeps a 0-d result an array
 
 
-def _positions(
-    transform: IndexTransform, k: int, size: int, domain: IndexDomain | None
-) -> npt.NDArray[np.intp]:
-    one = transform.output[k]
-    dim = one.input_dimension
-    assert dim is not None
-    along = [1] * transform.input_rank
-    given = transform.domain._dims[dim]
-    if domain is None:
-        whole = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
-        if not whole or not given.implicit_lower or not given.implicit_upper:
-            indices = np.arange(given.inclusive_min, given.exclusive_max) if given.finite else None
-            fits = indices is not None and len(indices) == size and abs(one._factor) == 1
-            if not fits:
-                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
-        if abs(one._factor) != 1:
-            raise ArgumentError("fill_value: its axis is strided, but the domain is not known")
-        result = np.arange(size)[:: one._factor]
-    else:
-        if not given.finite:
+def _indices(transform: IndexTransform, k: int) -> npt.NDArray[np.intp]:
+    """Return the indices of the base's dimension `k` at all positions of a view."""
+    index_map, dims = transform.output[k], transform.domain._dims
+    if index_map.input_dimension is not None:
+        dim = dims[index_map.input_dimension]
+        if not dim.finite:
             raise ArgumentError("fill_value: it is taken along an infinite dimension")
-        if given.size > _LARGEST:
-            raise ArgumentError(f"fill_value: a view of it would have {given.size} elements")
-        begin = domain._dims[k].inclusive_min
-        steps = np.arange(given.size, dtype=np.intp)
-        result = one.offset + one._factor * given.inclusive_min - begin + one._factor * steps
-    along[dim] = len(result)
-    return result.reshape(along)
+        if dim.size > _LARGEST:
+            raise ArgumentError(f"fill_value: a view of it would have {dim.size} elements")
+    return evaluate_map(index_map, dims)
+
+
+def _indices_without_domain(transform: IndexTransform, k: int, size: int) -> npt.NDArray[np.intp]:
+    """Return the indices of an axis of length `size` if the view selects all of the dimension."""
+    index_map = transform.output[k]
+    if index_map.input_dimension is None:
+        raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
+    dim, is_unit = transform.domain._dims[index_map.input_dimension], abs(index_map._factor) == 1
+    interval = (dim.inclusive_min, dim.exclusive_max)
+    is_whole = interval == (-INFINITE, INFINITE + 1) and dim.implicit_lower and dim.implicit_upper
+    if not is_whole and not (dim.finite and dim.size == size and is_unit):
+        raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
+    if not is_unit:
+        raise ArgumentError("fill_value: its axis is strided, but the domain is not known")
+    shape = [1] * transform.input_rank
+    shape[index_map.input_dimension] = size
+    return np.arange(size)[:: index_map._factor].reshape(shape)
 
 
 def propagate_array_back(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDArray[Any]:
@@ -244,20 +233,83 @@ def propagate_array_back(values: npt.NDArray[Any], transform: IndexTransform) ->
         If the view does not determine the array.
     """
     maps = transform._linear_maps()
+    _check_determined(maps, "fill_value")
+    if any(abs(stride) != 1 for _, _, stride in maps):
+        raise ArgumentError("fill_value: a strided view does not determine that of the base")
     first = transform.input_rank - values.ndim
-    order = []
-    flipped: list[Any] = []
-    for dim, _, stride in maps:
-        if dim < 0 or [one[0] for one in maps].count(dim) > 1 or abs(stride) != 1:
-            raise ArgumentError("fill_value: what is viewed is not determined by the view")
-        if dim >= first:
-            order.append(dim - first)
-        flipped.append(slice(None, None, stride if dim >= first else None))
+    order = [dim - first for dim, _, _ in maps if dim >= first]
     unused = set(range(values.ndim)) - set(order)
     if any(values.shape[axis] != 1 for axis in unused):
-        raise ArgumentError("fill_value: an axis of it is none of what is viewed")
-    kept = np.squeeze(values, tuple(unused))
-    ranks = {axis: place for place, axis in enumerate(sorted(order))}
-    kept = kept.transpose([ranks[axis] for axis in order])
+        raise ArgumentError("fill_value: an axis of it is not a dimension of the base")
+    ranks = {axis: position for position, axis in enumerate(sorted(order))}
+    values = np.squeeze(values, tuple(unused)).transpose([ranks[axis] for axis in order])
     index = [slice(None) if dim >= first else np.newaxis for dim, _, _ in maps]
-    return drop_broadcast(kept[(..., *index)][(..., *flipped)])
+    flipped = [slice(None, None, stride if dim >= first else None) for dim, _, stride in maps]
+    return drop_broadcast(values[(..., *index)][(..., *flipped)])
+
+
+def _check_determined(maps: Sequence[tuple[int, int, int]], what: str) -> None:
+    """Raise an error unless each dimension of the base has its own dimension of the view."""
+    dims = [dim for dim, _, _ in maps]
+    if -1 in dims or len(set(dims)) < len(dims):
+        raise ArgumentError(f"{what}: the view does not determine that of the base")
+
+
+def propagate_bounds(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
+    """Return the view with implicit bounds from the domain of its base.
+
+    Return the same object if the bounds do not change.
+
+    Raises
+    ------
+    ArgumentError
+        If an explicit bound of the view exceeds an explicit bound of the base.
+
+    Examples
+    --------
+    >>> view = IndexTransform(IndexDomain(2))[5:, ::-1]
+    >>> propagate_bounds(view, IndexDomain(shape=[8, 9])).domain
+    { [5, 8), [-8, 1) }
+    """
+    try:
+        result = view._with_base_bounds(domain)
+    except SelectionError as error:
+        raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from error
+    return view if result == view else result
+
+
+def mark_explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
+    """Return the view with explicit bounds for all dimensions that depend on the base.
+
+    Raises
+    ------
+    ArgumentError
+        If the view exceeds the base; this check ignores index arrays.
+    """
+    check_fits(view, domain)
+    followed = {one.input_dimension for one in view.output}
+    fixed = tuple(
+        Dim._of(dim.inclusive_min, dim.exclusive_max, dim.label) if k in followed else dim
+        for k, dim in enumerate(view.domain._dims)
+    )
+    return IndexTransform._of(IndexDomain._of(fixed), view.output)
+
+
+def check_fits(view: IndexTransform, domain: IndexDomain) -> None:
+    """Raise an error if the view exceeds its base; the check ignores index arrays.
+
+    Raises
+    ------
+    ArgumentError
+        If the view exceeds its base (``out_of_bounds``).
+    """
+    try:
+        check_within_bounds(view.output, view.domain._dims, domain._dims, arrays=False)
+    except SelectionError as error:
+        raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from None
+
+
+def get_extents(view: IndexTransform) -> list[tuple[int, int]]:
+    """Return the smallest interval that contains all indices of each map."""
+    dims = view.domain._dims
+    return [map_extent(one, dims) for one in view.output]

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
-from tessarr.index_space import IndexDomain, Indexed, IndexTransform, View
+from tessarr.index_space import Bounded, IndexDomain, IndexTransform, View
 from tessarr.index_space.dimension_names import as_integer as index64
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
+    check_integers,
     check_known,
     integer,
     json_conflict,
@@ -27,14 +27,12 @@ from tessarr.tensorstore.json.parse import (
     refuse_unknown,
     to_plain_json,
 )
-from tessarr.tensorstore.json.pickling import copy_attributes, reduce_object, restore_object
+from tessarr.tensorstore.json.pickling import Copyable, Picklable
 from tessarr.tensorstore.schema import propagate
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.chunk_views import propagate_layout, propagate_layout_back
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.fields import MAX_RANK, SchemaFields
 from tessarr.tensorstore.schema.fill_value import (
     fill_from_json,
     fill_to_json,
@@ -42,10 +40,16 @@ from tessarr.tensorstore.schema.fill_value import (
     is_same_fill,
     read_fill,
 )
-from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
+from tessarr.tensorstore.schema.layout_constraints import (
+    NO_LAYOUT,
+    LayoutConstraints,
+    propagate_layout,
+    propagate_layout_back,
+)
 from tessarr.tensorstore.schema.units import (
     UnitLike,
     Units,
+    merge_units,
     propagate_units,
     propagate_units_back,
     units_from_json,
@@ -53,9 +57,9 @@ from tessarr.tensorstore.schema.units import (
 )
 from tessarr.types import JSONObject
 
-__all__ = ["Schema", "SchemaKeywords"]
+__all__ = ["MAX_RANK", "Schema", "SchemaKeywords"]
 
-_OPEN: Final = -1  # an unknown rank
+MAX_RANK: Final = 32
 _new: Final = object.__new__
 
 
@@ -73,7 +77,7 @@ class SchemaKeywords(TypedDict, total=False):
     schema: Schema | None
 
 
-class Schema(SchemaFields, Indexed):
+class Schema(Bounded, Picklable, Copyable):
     """Constraints on an array, which must hold or apply if possible.
 
     Parameters
@@ -116,8 +120,19 @@ class Schema(SchemaFields, Indexed):
     })
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = (
+        "__weakref__",
+        *("_codec", "_domain", "_dtype", "_fill", "_layout", "_rank", "_units"),
+    )
     __hash__ = None  # type: ignore[assignment]
+
+    _rank: int | None
+    _dtype: DataType | None
+    _domain: IndexDomain | None
+    _layout: LayoutConstraints
+    _codec: CodecSpec | None
+    _fill: npt.NDArray[Any] | None
+    _units: Units
 
     @with_signature(SchemaKeywords)
     def __init__(self, json: Any = ..., **parts: Unpack[SchemaKeywords]) -> None:
@@ -204,6 +219,86 @@ class Schema(SchemaFields, Indexed):
             if value is not None:
                 add(self, value)
 
+    def _merge(self, other: Schema) -> None:
+        if other._rank is not None and other._domain is None:
+            self._fix_rank(other._rank, "schema")
+        if other._dtype is not None:
+            self._add_dtype(other._dtype)
+        if other._domain is not None:
+            self._add_domain(other._domain)
+        if other._layout is not NO_LAYOUT:
+            self._add_layout(other._layout)
+        if other._fill is not None:
+            self._add_fill(other._fill)
+        if other._codec is not None:
+            self._add_codec(other._codec)
+        if other._units:
+            self._add_units(other._units)
+
+    def _fix_rank(self, rank: int, what: str) -> None:
+        if not 0 <= rank <= MAX_RANK:
+            raise ArgumentError(f"{what}: the rank {rank} is not one from 0 to {MAX_RANK}")
+        if self._rank is not None and self._rank != rank:
+            raise ArgumentError(f"{what}: rank {rank} does not match the rank {self._rank}")
+        if self._fill is not None and self._fill.ndim > rank:
+            raise ArgumentError(
+                f"{what}: rank {rank} is less than that of the fill value, {self._fill.ndim}"
+            )
+        self._rank = rank
+
+    def _add_dtype(self, dtype: DataType) -> None:
+        if self._dtype is None:
+            self._dtype = dtype
+        elif self._dtype is not dtype and self._dtype != dtype:
+            raise ArgumentError(f"dtype {dtype.name!r} does not match {self._dtype.name!r}")
+
+    def _add_domain(self, domain: IndexDomain) -> None:
+        self._fix_rank(domain.rank, "domain")
+        merged = domain if self._domain is None else propagate.merge_domains(self._domain, domain)
+        if self._fill is not None and not propagate.is_broadcastable(self._fill.shape, merged):
+            raise ArgumentError(
+                f"domain: {merged} does not fit a fill value of shape {self._fill.shape}"
+            )
+        self._domain = merged
+
+    def _add_layout(self, layout: LayoutConstraints) -> None:
+        merged = self._layout.merge(layout)
+        if merged.rank >= 0:
+            self._fix_rank(merged.rank, "chunk_layout")
+        self._layout = merged
+
+    def _add_codec(self, codec: CodecSpec) -> None:
+        self._codec = codec if self._codec is None else self._codec._merge_with(codec)
+
+    def _add_fill(self, fill: npt.NDArray[Any]) -> None:
+        if self._domain is not None and not propagate.is_broadcastable(fill.shape, self._domain):
+            raise ArgumentError(f"fill_value: shape {fill.shape} does not fit {self._domain}")
+        if self._rank is not None and fill.ndim > self._rank:
+            raise ArgumentError(f"fill_value: {fill.ndim} dimensions, the rank is {self._rank}")
+        if self._fill is not None and not is_same_fill(self._fill, fill):
+            raise ArgumentError(
+                f"fill_value {fill_to_json(fill)} does not match {fill_to_json(self._fill)}"
+            )
+        if self._fill is None:
+            self._fill = fill
+
+    def _add_units(self, units: Units) -> None:
+        if units:
+            self._fix_rank(len(units), "dimension_units")
+            merged = merge_units(self._units, units)
+            self._units = merged if any(merged) else ()
+
+    def _assign(self, other: Schema) -> None:
+        for name in Schema.__annotations__:
+            setattr(self, name, getattr(other, name))
+
+    @property
+    def _is_empty(self) -> bool:
+        """Whether the schema has no constraints."""
+        if self._rank is not None or self._dtype is not None or self._layout is not NO_LAYOUT:
+            return False
+        return self._codec is None and self._fill is None  # other constraints set the rank
+
     def _merge_with(self, other: Schema) -> Schema:
         """Merge these constraints with others, as a new schema.
 
@@ -234,18 +329,6 @@ class Schema(SchemaFields, Indexed):
         new._assign(self)
         return new
 
-    def __copy__(self) -> Self:
-        return copy_attributes(self.copy(), self)
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return copy_attributes(self.copy(), self, memo)
-
-    def _hard(self) -> Schema:
-        """Return the constraints without the soft constraints of the chunk layout."""
-        new = self.copy()
-        new._layout = self._layout.hard()
-        return new
-
     def _of_elements(self, *, fill: bool) -> Schema:
         """Return the data type, the units and, if `fill` is true, the fill value."""
         schema = Schema()
@@ -253,15 +336,11 @@ class Schema(SchemaFields, Indexed):
         schema._fill = self._fill if fill else None
         return schema
 
-    def _box(self) -> View:
-        if self._domain is not None:
-            return self._domain._as_view()
+    def _as_view(self) -> View:
         if self._rank is None:
             raise ArgumentError("the schema has no rank: it cannot be indexed")
-        return IndexDomain(self._rank)._as_view()
-
-    def _as_view(self) -> View:
-        return self._box().with_maps()
+        domain = IndexDomain(self._rank) if self._domain is None else self._domain
+        return domain._as_view().with_maps()
 
     def _with_view(self, view: View) -> Self:
         return self._propagate(IndexTransform._of_view(view))
@@ -319,7 +398,7 @@ class Schema(SchemaFields, Indexed):
         new._rank, new._domain = view.rank, view.domain
         return new
 
-    def _before(self, transform: IndexTransform) -> Schema:
+    def _propagate_back(self, transform: IndexTransform) -> Schema:
         """Return the schema of the base; this schema describes its view.
 
         Raises
@@ -431,42 +510,6 @@ class Schema(SchemaFields, Indexed):
             return None
         return self._units or (None,) * self._rank
 
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The lower bound of each dimension.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> ts.Schema(shape=[3, 4]).origin
-        (0, 0)
-        """
-        return self._box().origin
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The length of each dimension.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> ts.Schema(shape=[3, 4])[1:].shape
-        (2, 4)
-        """
-        return self._box().shape
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the domain.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> ts.Schema(shape=[3, 4]).size
-        12
-        """
-        return self._box().size
-
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
         """Return the constraints as JSON.
 
@@ -515,17 +558,11 @@ class Schema(SchemaFields, Indexed):
     def __repr__(self) -> str:
         return format_repr("Schema", self.to_json())
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reduce_object(self, Schema, self.to_json())
 
-    def __setstate__(self, state: Any) -> None:
-        restore_object(self, Schema, state)
-
-
-def _add_rank(made: Schema, given: Any) -> None:
-    rank = index64(given)
-    if rank != _OPEN:
-        made._fix_rank(rank, "rank")
+def _add_rank(schema: Schema, value: Any) -> None:
+    rank = index64(value)
+    if rank != -1:  # an unknown rank
+        schema._fix_rank(rank, "rank")
 
 
 def _instance(value: Any, wanted: type[Any], what: str) -> Any:
@@ -536,16 +573,16 @@ def _instance(value: Any, wanted: type[Any], what: str) -> Any:
 
 _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
     "rank": _add_rank,
-    "dtype": lambda made, dtype: made._add_dtype(DataType(dtype)),
-    "domain": lambda made, domain: made._add_domain(_instance(domain, IndexDomain, "domain")),
-    "shape": lambda made, shape: made._add_domain(_domain_of(shape)),
-    "chunk_layout": lambda made, layout: made._add_layout(
+    "dtype": lambda new, dtype: new._add_dtype(DataType(dtype)),
+    "domain": lambda new, domain: new._add_domain(_instance(domain, IndexDomain, "domain")),
+    "shape": lambda new, shape: new._add_domain(_domain_of(shape)),
+    "chunk_layout": lambda new, layout: new._add_layout(
         _instance(layout, ChunkLayout, "chunk_layout")._constraints
     ),
-    "codec": lambda made, codec: made._add_codec(_instance(codec, CodecSpec, "codec")),
-    "fill_value": lambda made, fill: made._add_fill(read_fill(fill, made._dtype)),
-    "dimension_units": lambda made, units: made._add_units(units_of(units)),
-    "schema": lambda made, schema: made._merge(_instance(schema, Schema, "schema")),
+    "codec": lambda new, codec: new._add_codec(_instance(codec, CodecSpec, "codec")),
+    "fill_value": lambda new, fill: new._add_fill(read_fill(fill, new._dtype)),
+    "dimension_units": lambda new, units: new._add_units(units_of(units)),
+    "schema": lambda new, schema: new._merge(_instance(schema, Schema, "schema")),
 }
 """Functions that add constraints, by keyword, in the order of evaluation."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
@@ -14,8 +14,6 @@ from tessarr.tensorstore.kvstore.kvstore_url import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tessarr.types import JSONObject
 
 __all__ = ["spec_of_url"]
@@ -44,19 +42,19 @@ def spec_of_url(url: str) -> JSONObject:
     return json or {"driver": "auto", "kvstore": kvstore}
 
 
-def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObject:
+def _after(part: str, base: JSONObject | None, kvstore: JSONObject) -> JSONObject:
     """Return the JSON after one more part of the URL; `found` is the JSON of earlier parts."""
     scheme = part.partition(":")[0]
     text = unquote_path(decode_part(part).removeprefix("//"))
-    if scheme in _VIEWS:
-        json: JSONObject = _VIEWS[scheme](found or {"driver": "auto", "kvstore": kvstore}, text)
-        return json
-    if found is not None:
+    if scheme == "cast":
+        base = base or {"driver": "auto", "kvstore": kvstore}
+        return {"driver": "cast", "base": base, "dtype": text}
+    if base is not None:
         raise ArgumentError(f"{safe_repr(scheme)} does not follow an array")
     if scheme == "json":
         return {"driver": "json", "kvstore": kvstore, "json_pointer": text}
     if scheme not in _FORMATS:
-        raise ArgumentError(f"{safe_repr(scheme)} is no format")
+        raise ArgumentError(f"{safe_repr(scheme)} is not a format")
     if text and scheme == "auto":
         raise ArgumentError("no path follows 'auto:'")
     if text:
@@ -64,9 +62,4 @@ def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObje
     return {"driver": _FORMATS[scheme], "kvstore": kvstore}
 
 
-def _cast(base: JSONObject, text: str) -> JSONObject:
-    return {"driver": "cast", "base": base, "dtype": text}
-
-
 _FORMATS: Final = {"zarr3": "zarr3", "zarr2": "zarr", "auto": "auto"}
-_VIEWS: Final[dict[str, Callable[[JSONObject, str], Any]]] = {"cast": _cast}

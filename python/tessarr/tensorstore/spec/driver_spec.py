@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
@@ -11,17 +10,18 @@ from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
 from tessarr.tensorstore.json.parse import as_bool, check_class
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
-from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.staleness_bounds import read_recheck
+from tessarr.tensorstore.spec.open_mode import OPEN_FLAGS, OpenMode, read_recheck
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tessarr.index_space import IndexTransform
-    from tessarr.tensorstore.batch.shared_reads import SharedReads
-    from tessarr.tensorstore.context.context import Context
-    from tessarr.tensorstore.context.references import Naming
+    from tessarr.tensorstore.batch import Batch, SharedReads
+    from tessarr.tensorstore.context.references import Naming, References, ResourceChange
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.future.future import Future
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.tensorstore.transaction.transaction import Transaction
     from tessarr.types import JSONObject
 
 __all__ = [
@@ -37,9 +37,9 @@ __all__ = [
 ]
 
 DRIVERS: Final[dict[str, str]] = {
-    "zarr3": "tessarr.tensorstore.drivers.zarr.zarr3_spec:Zarr3Spec",
-    "zarr": "tessarr.tensorstore.drivers.zarr.zarr2_spec:Zarr2Spec",
-    "zarr2": "tessarr.tensorstore.drivers.zarr.zarr2_spec:Zarr2Spec",
+    "zarr3": "tessarr.tensorstore.drivers.zarr.formats:Zarr3Spec",
+    "zarr": "tessarr.tensorstore.drivers.zarr.formats:Zarr2Spec",
+    "zarr2": "tessarr.tensorstore.drivers.zarr.formats:Zarr2Spec",
     "auto": "tessarr.tensorstore.drivers.auto:AutoSpec",
     "array": "tessarr.tensorstore.drivers.array.array_spec:MemorySpec",
     "cast": "tessarr.tensorstore.drivers.cast.cast_spec:CastSpec",
@@ -51,7 +51,6 @@ DRIVERS: Final[dict[str, str]] = {
 """The `DriverSpec` class of each driver, by the driver's name in specs."""
 
 
-@cache
 def driver_spec(name: str) -> type[DriverSpec]:
     """Return the spec class of a driver.
 
@@ -125,10 +124,10 @@ class SpecChanges:
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> SpecChanges:
         """Remove all keywords except those of schemas from `keywords`, and return the changes."""
-        flags = {n: as_bool(keywords.pop(n), n) for n in OpenMode._names() if n in keywords}
-        given = ((name, keywords.pop(name, None)) for name in _RECHECKS)
+        flags = {name: as_bool(keywords.pop(name), name) for name in OPEN_FLAGS if name in keywords}
+        bounds = ((keywords.pop(name, None), name) for name in _RECHECKS)
         both, metadata, data = (
-            None if one is None else read_recheck(one, name) for name, one in given
+            None if bound is None else read_recheck(bound, name) for bound, name in bounds
         )
         return cls(
             mode=check_class(keywords.pop("open_mode", None), OpenMode, "open_mode"),
@@ -157,8 +156,8 @@ class OpenRequest(NamedTuple):
 
     read: bool = True
     write: bool = True
-    transaction: Any = None
-    batch: Any = None
+    transaction: Transaction | None = None
+    batch: Batch | None = None
     both: bool = False
     sharing: SharedReads | None = None
 
@@ -256,23 +255,12 @@ class DriverSpec:
         """Return the spec that opens the same array again without a request for metadata."""
         return self.apply_changes(SpecChanges(flags={"assume_cached_metadata": True}))
 
-    def collect_resources(self, naming: Naming) -> None:
-        """Add the bound resources to `naming`, once for each use."""
+    def references(self) -> Iterator[References]:
+        """Return the references to resources, in the order of their names."""
+        return iter(())
 
-    def has_same_resources(self, other: DriverSpec) -> bool:
-        """Return whether both specs use the same bound resources."""
-        return True
-
-    def bind(self, context: Context) -> Self:
-        """Return the spec with resources from a context; bound resources do not change."""
-        return self
-
-    def strip(self) -> Self:
-        """Return the spec without resources; opening then supplies them from its context."""
-        return self
-
-    def unbind(self, naming: Naming) -> Self:
-        """Return the spec with names instead of resources."""
+    def change_resources(self, change: ResourceChange) -> Self:
+        """Return the spec with other resources."""
         return self
 
     def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
@@ -319,4 +307,4 @@ class DriverSpec:
         UnsupportedError
             If no URL can represent the spec.
         """
-        raise UnsupportedError(f"a spec of the driver {self.name!r} cannot be told as a URL")
+        raise UnsupportedError(f"a spec of the driver {self.name!r} cannot be represented by a URL")

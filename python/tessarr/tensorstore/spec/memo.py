@@ -4,55 +4,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr._engine import make_cache_key
-
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable
 
-__all__ = ["Memo", "has_store", "make_cache_key", "parsed_specs"]
+__all__ = ["get_or_parse", "make_cache_key"]
 
 _SIZE: Final = 256
+_KEY_LENGTH: Final = 1 << 13  # of the longest key
+_SCALARS: Final = frozenset({str, int, float, bool, bytes, type(None)})
+_parsed: Final[dict[str, Any]] = {}
 
 
-class Memo:
-    """A bounded cache of values that nothing modifies; it stores no value for the key None.
+def get_or_parse(json: Any, parse: Callable[[Any], Any]) -> Any:
+    """Return the parsed spec of JSON; callers with equal JSON share it and must not change it."""
+    key = make_cache_key(json)
+    spec = None if key is None else _parsed.get(key)
+    if spec is None:
+        spec = parse(json)
+        if key is not None and not _has_store(json):
+            if len(_parsed) >= _SIZE:
+                _parsed.clear()
+            _parsed[key] = spec
+    return spec
 
-    Examples
-    --------
-    >>> memo = Memo()
-    >>> memo.put(make_cache_key({"a": 1}), "parsed")
-    >>> memo.get(make_cache_key({"a": 1})), memo.get(make_cache_key({"a": 1.0})), memo.get(None)
-    ('parsed', None, None)
+
+def make_cache_key(value: Any) -> str | None:
+    """Return text that is equal only for equal values of equal types.
+
+    Return None for large values and for objects other than those of JSON, tuples and bytes.
     """
-
-    __slots__ = ("_values",)
-
-    def __init__(self) -> None:
-        self._values: dict[Hashable, Any] = {}
-
-    def get(self, key: Hashable) -> Any:
-        """Return the value of a key, or None."""
-        return None if key is None else self._values.get(key)
-
-    def put(self, key: Hashable, value: Any) -> None:
-        """Add a value; a full memo first drops all others."""
-        if key is None:
-            return
-        if len(self._values) >= _SIZE:
-            self._values.clear()
-        self._values[key] = value
+    try:
+        key = repr(value) if _is_plain(value) else None
+    except (RecursionError, ValueError):  # Python refuses to write integers of many digits
+        return None
+    return None if key is None or len(key) > _KEY_LENGTH else key
 
 
-parsed_specs: Final = Memo()
-"""Parsed specs by their JSON; callers share them, so copy a spec before you change it."""
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    if kind is dict:
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    return kind in _SCALARS or ((kind is list or kind is tuple) and all(map(_is_plain, value)))
 
 
-def has_store(json: Any, key: Hashable) -> bool:
+def _has_store(json: Any) -> bool:
     """Return whether JSON contains a store; equal stores are different stores."""
-    if type(key) is bytes and b"tessarr" not in key:
-        return False
     if isinstance(json, dict):
-        if json.get("driver") == "tessarr":
-            return True
-        json = list(json.values())
-    return isinstance(json, list) and any(has_store(item, None) for item in json)
+        return json.get("driver") == "tessarr" or any(map(_has_store, json.values()))
+    return isinstance(json, list) and any(map(_has_store, json))

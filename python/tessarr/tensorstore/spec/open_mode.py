@@ -1,25 +1,24 @@
-"""Open modes: whether to open, create or replace an array."""
+"""Open modes, and staleness bounds of cached values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.json.parse import as_bool, boolean
+from tessarr.tensorstore.json.parse import as_bool, boolean, to_plain_json
 
 if TYPE_CHECKING:
     from tessarr.types import JSONObject
 
-__all__ = ["OpenMode"]
+__all__ = ["OPEN_FLAGS", "OpenMode", "Recheck", "read_recheck", "recheck_of"]
 
-_NAMES: Final = (
+OPEN_FLAGS: Final[tuple[str, ...]] = (
     *("open", "create", "delete_existing"),
     *("assume_metadata", "assume_cached_metadata"),
 )
-_values: Final = attrgetter(*_NAMES)
-_BOOLEANS: Final = frozenset({bool})
+"""The names of the flags."""
 
 
 @dataclass(slots=True, weakref_slot=True, repr=False, kw_only=True)
@@ -52,16 +51,14 @@ class OpenMode:
     assume_cached_metadata: bool = False
 
     def __post_init__(self) -> None:
-        values = _values(self)
-        if not _BOOLEANS.issuperset(map(type, values)):
-            for name, value in zip(_NAMES, values, strict=True):
-                setattr(self, name, as_bool(value, name))
+        for name in OPEN_FLAGS:
+            setattr(self, name, as_bool(getattr(self, name), name))
 
     def __getstate__(self) -> object:
         return object.__getstate__(self)  # for old pickle protocols too
 
     @classmethod
-    def _take(cls, members: dict[str, Any]) -> OpenMode:
+    def _from_members(cls, members: dict[str, Any]) -> OpenMode:
         """Remove the members of the mode from `members`, and return the mode.
 
         Raises
@@ -69,23 +66,15 @@ class OpenMode:
         ArgumentError
             If a member is not a boolean.
         """
-        result = {name: members.pop(name) for name in cls._names() if name in members}
-        for name, value in result.items():
-            boolean(value, name)
-        if "open" not in result and "create" not in result:
-            result["open"] = True
-        return cls(**result)._with_implied_flags()
-
-    @classmethod
-    def _names(cls) -> tuple[str, ...]:
-        """Return the names of the flags."""
-        return _NAMES
+        flags = {name: boolean(members.pop(name), name) for name in OPEN_FLAGS if name in members}
+        if "open" not in flags and "create" not in flags:
+            flags["open"] = True
+        return cls(**flags)._with_implied_flags()
 
     def _with_implied_flags(self) -> OpenMode:
         if self.assume_metadata:
             self.assume_cached_metadata = False
-        if not any(_values(self)):
-            self.open = True
+        self.open |= not self._flags()
         return self
 
     @property
@@ -94,34 +83,33 @@ class OpenMode:
         return self.assume_metadata or self.assume_cached_metadata
 
     @property
-    def _looks(self) -> bool:
+    def _reads_metadata(self) -> bool:
         """Whether opening starts with a read of metadata."""
-        return self.open and not (self.assume_metadata or self.assume_cached_metadata)
+        return self.open and not self._assumes
 
-    def _changed(self, given: OpenMode | None, flags: dict[str, bool]) -> OpenMode:
+    def _updated(self, mode: OpenMode | None, flags: dict[str, bool]) -> OpenMode:
         """Return the mode after an update.
 
         Parameters
         ----------
-        given
+        mode
             A mode that replaces this one.
         flags
-            Flags in addition to `given`. Unless one of them contains ``open`` or ``create``, the
+            Flags in addition to `mode`. Unless one of them contains ``open`` or ``create``, the
             result also contains the flags of this mode.
         """
-        asked = {name for name, value in flags.items() if value}
-        if given is None and not asked:
+        names = {name for name, value in flags.items() if value}
+        if mode is None and not names:
             return self
-        if given is not None:
-            asked |= {name for name in self._names() if getattr(given, name)}
-        kept = (
-            set() if asked & {"open", "create"} else {n for n in self._names() if getattr(self, n)}
-        )
-        return OpenMode(**dict.fromkeys(asked | kept, True))._with_implied_flags()
+        if mode is not None:
+            names |= mode._flags()
+        if names.isdisjoint({"open", "create"}):
+            names |= self._flags()
+        return OpenMode(**dict.fromkeys(names, True))._with_implied_flags()
 
-    def _values(self) -> tuple[bool, ...]:
-        """Return the flags, which are equal only for equal modes."""
-        return _values(self)
+    def _flags(self) -> set[str]:
+        """Return the names of the flags that are true."""
+        return {name for name in OPEN_FLAGS if getattr(self, name)}
 
     def _check(self) -> None:
         """Raise an error if the flags contradict each other.
@@ -132,12 +120,12 @@ class OpenMode:
         """
         if self.delete_existing and (self.open or not self.create):
             other = "with open" if self.create else "without create"
-            raise ArgumentError(f"delete_existing {other}: nothing can be opened like this")
+            raise ArgumentError(f"delete_existing {other} cannot open anything")
         assume = "assume_metadata" if self.assume_metadata else "assume_cached_metadata"
-        if (self.assume_metadata or self.assume_cached_metadata) and not self.open:
-            raise ArgumentError(f"{assume} without open: nothing can be opened like this")
+        if self._assumes and not self.open:
+            raise ArgumentError(f"{assume} without open cannot open anything")
         if self.assume_metadata and self.delete_existing:
-            raise ArgumentError(f"{assume} with delete_existing: nothing can be opened like this")
+            raise ArgumentError(f"{assume} with delete_existing cannot open anything")
 
     def _to_json(self, *, include_defaults: bool = False) -> JSONObject:
         """Return the JSON members of the mode, by default without false flags.
@@ -153,11 +141,35 @@ class OpenMode:
             result["create"] = True
             if self.open:
                 result["open"] = True
-        for name in self._names()[2:]:
+        for name in OPEN_FLAGS[2:]:
             if include_defaults or getattr(self, name):
                 result[name] = getattr(self, name)
         return result
 
     def __repr__(self) -> str:
-        flags = ", ".join(f"{name}=True" for name in self._names() if getattr(self, name))
+        flags = ", ".join(f"{name}=True" for name in OPEN_FLAGS if getattr(self, name))
         return f"OpenMode({flags})"
+
+
+Recheck: TypeAlias = "bool | float | str"
+
+_LAST: Final = 2.0**63  # seconds since 1970: later than any check
+
+
+def recheck_of(value: Any, name: str) -> Recheck:
+    """Validate and return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
+    value = to_plain_json(value)
+    if isinstance(value, bool) or value == "open":
+        result: Recheck = value
+        return result
+    if isinstance(value, int | float):
+        return float(value) if -_LAST < value < _LAST else value >= _LAST
+    raise ArgumentError(f'"{name}": {safe_repr(value)} is not a boolean, a number or "open"')
+
+
+def read_recheck(value: Any, name: str) -> Recheck:
+    """Return the staleness bound of a keyword."""
+    try:
+        return recheck_of(value, name)
+    except ArgumentError as error:
+        raise TypeError(str(error)) from error

@@ -12,37 +12,29 @@ from tessarr.tensorstore.context.references import Naming
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
-    from tessarr.tensorstore.spec.driver_spec import DriverSpec
     from tessarr.types import JSONObject
 
 Spec: TypeAlias = Any
 """A spec; this module does not import the class, because `spec` imports this module."""
 
-__all__ = ["context_json", "everything", "naming_of", "pickled_json", "to_minimal_json"]
-
-
-def naming_of(driver: DriverSpec, *, bound: bool = False, brief: bool = False) -> Naming:
-    """Return the names of the resources that a spec uses."""
-    naming = Naming(bound=bound, brief=brief)
-    driver.collect_resources(naming)
-    return naming
+__all__ = ["context_json", "pickled_json", "spec_to_json", "to_minimal_json"]
 
 
 def to_minimal_json(spec: Spec, *, bound: bool = False) -> JSONObject:
     """Return unsorted JSON without defaults; the caller must not modify it."""
-    return everything(spec, naming_of(spec._driver, bound=bound))
+    return spec_to_json(spec, Naming(spec._driver.references(), bound=bound))
 
 
 def pickled_json(spec: Spec) -> tuple[JSONObject, Context | None]:
     """Return the JSON for a pickle, and the context for binding if the spec is bound."""
-    naming = naming_of(spec._driver, brief=True)
-    json, context = everything(spec, naming), naming.shared_context()
+    naming = Naming(spec._driver.references(), brief=True)
+    json, context = spec_to_json(spec, naming), naming.shared_context()
     if context is not None:
         json.pop("context", None)
     return json, context
 
 
-def everything(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
+def spec_to_json(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
     """Return unsorted JSON with names of resources; the caller must not modify it."""
     return {**_parts(spec, naming, include_defaults=include_defaults), **_dimensions(spec)}
 

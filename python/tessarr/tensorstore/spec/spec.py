@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.index_space import Dim, Indexable, IndexDomain, IndexTransform
+from tessarr.index_space import Bounded, Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, new_context
+from tessarr.tensorstore.context.references import (
+    STRIP_RESOURCES,
+    Naming,
+    References,
+    bind_resources,
+    unbind_resources,
+)
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import with_signature
-from tessarr.tensorstore.json.object_members import error_class
 from tessarr.tensorstore.json.parse import (
     as_bool,
     check_class,
+    check_integers,
     drop_absent,
+    error_class,
     integer,
     read_object,
     refuse_unknown,
@@ -26,11 +33,11 @@ from tessarr.tensorstore.json.parse import (
     to_plain_json,
 )
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.kvstore.driver_registry import DRIVERS as STORES
+from tessarr.tensorstore.kvstore.kvstore_spec import DRIVERS as STORES
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.schema import MAX_RANK, Schema
 from tessarr.tensorstore.spec.array_url import spec_of_url
 from tessarr.tensorstore.spec.driver_spec import (
     DRIVERS,
@@ -40,13 +47,12 @@ from tessarr.tensorstore.spec.driver_spec import (
     SpecKeywords,
     driver_spec,
 )
-from tessarr.tensorstore.spec.memo import has_store, make_cache_key, parsed_specs
+from tessarr.tensorstore.spec.memo import get_or_parse
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.serialize import (
     context_json,
-    everything,
-    naming_of,
     pickled_json,
+    spec_to_json,
     to_minimal_json,
 )
 
@@ -54,16 +60,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.index_space import View
+    from tessarr.tensorstore.context.references import ResourceChange
     from tessarr.tensorstore.schema.units import Units
-    from tessarr.types import JSONObject, Shape
+    from tessarr.types import JSONObject
 
 __all__ = ["Spec", "spec_of"]
 
-_MAX_RANK = 32
 _new: Final = object.__new__
 
 
-class Spec(Indexable):
+class Spec(Bounded, Indexable):
     """A description of what to open or create.
 
     Parameters
@@ -101,21 +107,17 @@ class Spec(Indexable):
 
     @classmethod
     def _from_json(cls, json: Any) -> Spec:
-        """Return the spec from JSON; equal JSON shares one spec."""
-        key = make_cache_key(json)
-        spec: Spec | None = parsed_specs.get(key)
-        if spec is None:
-            spec = cls._parse(spec_of_url(json) if isinstance(json, str) else json)
-            if not has_store(json, key):
-                parsed_specs.put(key, spec)
+        """Return the spec of JSON or of a URL; equal JSON shares one spec."""
+        spec: Spec = get_or_parse(json, cls._parse)
         return spec
 
     @classmethod
     def _parse(cls, json: Any) -> Self:
+        json = spec_of_url(json) if isinstance(json, str) else json
         check_integers(json)
         members = read_object(json, "spec")
         if "driver" not in members:
-            raise ArgumentError('"driver" is missing: the spec does not say what it is of')
+            raise ArgumentError('"driver" is missing: a spec needs the name of its driver')
         name = text(members.pop("driver"), "driver")
         if name in STORES and name not in DRIVERS:
             members = {"kvstore": {"driver": name, **members}}
@@ -139,7 +141,7 @@ class Spec(Indexable):
                 )
             schema.update(dtype=name)
         if "rank" in members:
-            rank = integer(0, _MAX_RANK)(members.pop("rank"), "rank")
+            rank = integer(0, MAX_RANK)(members.pop("rank"), "rank")
             if self._view is None:
                 schema.update(rank=rank)
             elif self._view.input_rank != rank:
@@ -161,7 +163,7 @@ class Spec(Indexable):
 
     # Indexing
 
-    def _known(self) -> IndexTransform | None:
+    def _known_view(self) -> IndexTransform | None:
         """Return the view, or None if its domain is unknown."""
         if self._view is not None:
             return self._view
@@ -169,7 +171,7 @@ class Spec(Indexable):
         return None if known is None else IndexTransform._whole(known)
 
     def _require_view(self) -> IndexTransform:
-        view = self._known()
+        view = self._known_view()
         if view is not None:
             return view
         rank = self._driver.outline().rank
@@ -202,7 +204,7 @@ class Spec(Indexable):
         >>> ts.Spec("memory://|zarr3:").transform is None
         True
         """
-        return self._known()
+        return self._known_view()
 
     @property
     def schema(self) -> Schema:
@@ -217,12 +219,12 @@ class Spec(Indexable):
         {'chunk_layout': {'grid_origin': [0, 0]}, 'codec': {'driver': 'zarr3'}, 'dtype': 'int8',
          'rank': 2}
         """
-        known = self._seen()
+        known = self._known_schema()
         known.update(codec=self._driver.codec())
         known._layout.resolve()
         return known
 
-    def _seen(self) -> Schema:
+    def _known_schema(self) -> Schema:
         """Return the schema without the codec, whose constraints may contradict each other."""
         known = self._driver.effective()
         view = self._view
@@ -273,48 +275,6 @@ class Spec(Indexable):
         return self._driver.outline().domain
 
     @property
-    def shape(self) -> Shape:
-        """The length of each dimension.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> spec = ts.Spec("memory://|zarr3:")
-        >>> spec.update(shape=[3, 4])
-        >>> spec.shape, spec[2].shape
-        ((3, 4), (4,))
-        """
-        return self._require_view().shape
-
-    @property
-    def origin(self) -> Shape:
-        """The lower bound of each dimension.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> spec = ts.Spec("memory://|zarr3:")
-        >>> spec.update(shape=[3, 4])
-        >>> spec[1:].origin
-        (1, 0)
-        """
-        return self._require_view().origin
-
-    @property
-    def size(self) -> int:
-        """The number of elements.
-
-        Examples
-        --------
-        >>> import tessarr.tensorstore as ts
-        >>> spec = ts.Spec("memory://|zarr3:")
-        >>> spec.update(shape=[3, 4])
-        >>> spec.size
-        12
-        """
-        return self._require_view().size
-
-    @property
     def chunk_layout(self) -> ChunkLayout:
         """The constraints on chunks.
 
@@ -326,7 +286,7 @@ class Spec(Indexable):
         >>> spec.chunk_layout.read_chunk.shape
         (3, 4)
         """
-        known = self._seen()
+        known = self._known_schema()
         known._layout.resolve()
         return known.chunk_layout
 
@@ -356,7 +316,7 @@ class Spec(Indexable):
         >>> spec.fill_value
         array(2.5, dtype=float32)
         """
-        return self._seen().fill_value
+        return self._known_schema().fill_value
 
     @property
     def dimension_units(self) -> Units | None:
@@ -370,7 +330,7 @@ class Spec(Indexable):
         >>> spec.dimension_units
         (Unit(4, "nm"), None)
         """
-        return None if self.rank is None else self._seen().dimension_units
+        return None if self.rank is None else self._known_schema().dimension_units
 
     @property
     def open_mode(self) -> OpenMode:
@@ -409,7 +369,7 @@ class Spec(Indexable):
         >>> ts.cast(spec, ts.float32).base == spec, spec.base
         (True, None)
         """
-        view = self._known()
+        view = self._known_view()
         result: Spec | None = self._driver.base if view is None else self._driver.base_of(view)
         return result
 
@@ -481,14 +441,10 @@ class Spec(Indexable):
         if as_bool(unbind_context, "unbind_context"):
             new = new._unbind()
         if as_bool(strip_context, "strip_context"):
-            new = new._strip()
+            new = new._change_resources(STRIP_RESOURCES)
         if context is not None:
             new = new._bound(context)
         self._assign(new)
-
-    def _strip(self) -> Spec:
-        """Return the spec without resources."""
-        return self._of(self._driver.strip(), self._view)
 
     def _with(self, keywords: SpecKeywords) -> Spec:
         """Return the spec with the changes of keywords."""
@@ -509,36 +465,36 @@ class Spec(Indexable):
     def _driver_schema(self, parts: Any) -> Schema:
         """Convert constraints on the view to constraints on the driver's dimensions."""
         wanted = Schema._of(parts)
-        return wanted if self._view is None else wanted._before(self._view)
+        return wanted if self._view is None else wanted._propagate_back(self._view)
 
     # Resources
 
     def _bound(self, context: Context | None) -> Spec:
         """Return the spec with all resources, including those of its own context."""
-        return self._of(self._bound_driver(context), self._view)
+        return self._change_resources(bind_resources(context or new_context()))
 
-    def _bound_driver(self, context: Context | None) -> DriverSpec:
-        """Return the driver's part of the spec with all resources."""
-        within = new_context() if context is None else context
-        if self._context is not None:
-            within = Context(self._context, within)
-        return self._driver.bind(within)
+    def _change_resources(self, change: ResourceChange) -> Spec:
+        own = change.within(self._context)
+        context = self._context if change.keeps_context else None
+        return self._of(self._driver.change_resources(own), self._view, context)
 
     def _unbind(self) -> Spec:
-        naming = naming_of(self._driver)
-        result = naming.context()
-        new = self._of(self._driver.unbind(naming), self._view, self._context)
-        if result:
-            new._context = Context.Spec({**context_json(self._context), **result})
+        """Return the spec with the JSON of its resources."""
+        naming = Naming(self._driver.references())
+        new = self._change_resources(unbind_resources(naming))
+        if json := naming.context():
+            new._context = Context.Spec({**context_json(self._context), **json})
         return new
 
     def _copy_resources(self, memo: dict[int, Any]) -> Spec:
         """Return the spec with deep copies of its resources."""
-        naming = naming_of(self._driver, brief=True)
-        beside = naming.shared_context(own=lambda found: deepcopy(found, memo))
-        if beside is None:
+        naming = Naming(self._driver.references(), brief=True)
+        context = naming.shared_context(change=lambda resources: deepcopy(resources, memo))
+        if context is None:
             return self._unbind()
-        return self._of(self._driver.unbind(naming), self._view)._bound(beside)
+        return self._of(self._driver.change_resources(unbind_resources(naming)), self._view)._bound(
+            context
+        )
 
     # Copies, JSON and pickles
 
@@ -582,7 +538,7 @@ class Spec(Indexable):
         """
         if as_bool(include_defaults, "include_defaults"):
             json: JSONObject = sort_members(
-                everything(self, naming_of(self._driver), include_defaults=True)
+                spec_to_json(self, Naming(self._driver.references()), include_defaults=True)
             )
         else:
             json = sort_members(to_minimal_json(self))
@@ -591,9 +547,8 @@ class Spec(Indexable):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
             return NotImplemented
-        if type(self._driver) is not type(other._driver) or not self._driver.has_same_resources(
-            other._driver
-        ):
+        mine, others = [*self._driver.references()], [*other._driver.references()]
+        if len(mine) != len(others) or not all(map(References.has_same_resources, mine, others)):
             return False
         try:
             return self.to_json() == other.to_json()

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexDomain
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import DriverSpec, SpecChanges
-from tessarr.tensorstore.spec.serialize import context_json, everything
+from tessarr.tensorstore.spec.driver_spec import DriverSpec
+from tessarr.tensorstore.spec.serialize import context_json, spec_to_json
 from tessarr.tensorstore.spec.spec import Spec
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context.context import Context
-    from tessarr.tensorstore.context.references import Naming
+    from tessarr.tensorstore.context.references import Naming, References, ResourceChange
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.spec.driver_spec import SpecChanges
     from tessarr.tensorstore.spec.open_mode import OpenMode
     from tessarr.types import JSONObject
 
@@ -25,6 +27,7 @@ __all__ = [
     "SingleBaseSpec",
     "ViewSpec",
     "base_of",
+    "constraints_of",
     "nested_json",
     "read_nested_spec",
     "without_dtype",
@@ -72,14 +75,7 @@ class ViewSpec(DriverSpec):
         """Return the spec with changes; the base specs receive all changes except the schema."""
         if options.kvstore is not None and self.base is None:
             raise ArgumentError(f'a spec of the driver "{self.name}" takes no kvstore')
-        passed = SpecChanges(
-            mode=options.mode,
-            kvstore=options.kvstore,
-            flags=options.flags,
-            recheck_metadata=options.recheck_metadata,
-            recheck_data=options.recheck_data,
-            minimal=options.minimal,
-        )
+        passed = replace(options, schema=None)
         new = self._with(
             Spec._of(one._driver.apply_changes(passed), one._view, one._context)
             for one in self._nested
@@ -93,32 +89,14 @@ class ViewSpec(DriverSpec):
         self.schema = self.schema._merge_with(schema)
         self._known = None
 
-    def collect_resources(self, naming: Naming) -> None:
-        """Add the bound resources to `naming`."""
-        for one in self._nested:
-            one._driver.collect_resources(naming)
+    def references(self) -> Iterator[References]:
+        """Return the references to resources."""
+        for nested in self._nested:
+            yield from nested._driver.references()
 
-    def has_same_resources(self, other: DriverSpec) -> bool:
-        """Return whether both specs use the same bound resources."""
-        assert isinstance(other, ViewSpec)
-        return len(self._nested) == len(other._nested) and all(
-            type(a._driver) is type(b._driver) and a._driver.has_same_resources(b._driver)
-            for a, b in zip(self._nested, other._nested, strict=True)
-        )
-
-    def bind(self, context: Context) -> Self:
-        """Return the spec with resources from a context."""
-        return self._with(one._bound(context) for one in self._nested)
-
-    def strip(self) -> Self:
-        """Return the spec without resources."""
-        return self._with(Spec._of(one._driver.strip(), one._view) for one in self._nested)
-
-    def unbind(self, naming: Naming) -> Self:
-        """Return the spec with names instead of resources."""
-        return self._with(
-            Spec._of(one._driver.unbind(naming), one._view, one._context) for one in self._nested
-        )
+    def change_resources(self, change: ResourceChange) -> Self:
+        """Return the spec with other resources."""
+        return self._with(nested._change_resources(change) for nested in self._nested)
 
     def _check(self, domain: IndexDomain, data_type: DataType) -> None:
         """Raise an error if an open array contradicts the constraints."""
@@ -151,19 +129,27 @@ class SingleBaseSpec(ViewSpec):
         return self._nested[0]
 
 
+def constraints_of(schema: Schema, *names: str) -> dict[str, Any]:
+    """Return the constraints with some names, and the chunk layout, that a schema has."""
+    parts = {name: getattr(schema, name) for name in names}
+    if schema._layout is not NO_LAYOUT:
+        parts["chunk_layout"] = schema.chunk_layout
+    return {name: value for name, value in parts.items() if value is not None}
+
+
 def nested_json(spec: Spec, naming: Naming, *, include_defaults: bool) -> JSONObject:
     """Return the JSON of a nested spec; the outer spec's context holds its resources."""
-    result = everything(spec, naming, include_defaults=include_defaults)
+    result = spec_to_json(spec, naming, include_defaults=include_defaults)
     result.pop("context", None)
     if spec._context is not None or include_defaults:
         result["context"] = context_json(spec._context, include_defaults=include_defaults)
     return result
 
 
-def read_nested_spec(given: Any) -> Spec:
+def read_nested_spec(json: Any) -> Spec:
     """Return a nested spec from JSON."""
     try:
-        return Spec(given)
+        return Spec(json)
     except RecursionError:
         raise ArgumentError(f"more than {_MAX_LEVELS} views are nested") from None
 
@@ -171,7 +157,7 @@ def read_nested_spec(given: Any) -> Spec:
 def base_of(members: dict[str, Any], data_type: DataType | None = None) -> Spec:
     """Remove ``base`` from `members` and return its spec; `data_type` is its default type."""
     if "base" not in members:
-        raise ArgumentError('"base" is missing: the spec does not say what it is a view of')
+        raise ArgumentError('"base" is missing: a view needs the spec of its base')
     base = members.pop("base")
     return read_nested_spec(base if data_type is None else _with_dtype(base, data_type.name))
 
@@ -184,10 +170,10 @@ def without_dtype(json: JSONObject) -> JSONObject:
     return result
 
 
-def _with_dtype(given: Any, name: str) -> Any:
-    if not isinstance(given, dict):
-        return given
-    result = {"dtype": name, **given}
+def _with_dtype(json: Any, name: str) -> Any:
+    if not isinstance(json, dict):
+        return json
+    result = {"dtype": name, **json}
     if isinstance(result.get("layers"), list):
         result["layers"] = [_with_dtype(one, name) for one in result["layers"]]
     return result

@@ -15,9 +15,9 @@ from tessarr.tensorstore.transaction.array_writes import StagedArrays, forget_ke
 from tessarr.tensorstore.transaction.read_cache import TransactionReadCache
 
 if TYPE_CHECKING:
+    from _thread import RLock
     from collections.abc import Callable
 
-    from tessarr._engine import TransactionBase
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
@@ -51,8 +51,10 @@ class Staging:
 
     Parameters
     ----------
-    transaction
-        The transaction. Callers of `close` and `abort` hold its lock.
+    lock
+        The lock of the transaction, which callers of `close` and `abort` hold.
+    atomic, repeatable
+        The options of the transaction.
     """
 
     __slots__ = (
@@ -69,18 +71,16 @@ class Staging:
         "_read_cache",
         "_repeatable",
         "_stages",
-        "_transaction",
         "_unmet",
         "ending",
         "handles",
     )
 
-    def __init__(self, transaction: TransactionBase) -> None:
-        self._transaction = transaction
+    def __init__(self, lock: RLock, *, atomic: bool, repeatable: bool) -> None:
         self._closed_reason: str | None = None  # why the transaction accepts nothing more
-        self._lock = transaction._lock
-        self._stages: dict[Any, StagedStore] = transaction._stages
-        self._atomic, self._repeatable = transaction._atomic, transaction._repeatable
+        self._lock = lock
+        self._stages: dict[Any, StagedStore] = {}  # by the store that each changes
+        self._atomic, self._repeatable = atomic, repeatable
         self._changes: dict[tuple[int, str], list[Change]] = {}
         self._arrays: StagedArrays | None = None  # created with the first array
         self._other_changes: dict[Any, StagedChanges] = {}
@@ -98,7 +98,7 @@ class Staging:
         """Held while the transaction ends."""
 
     def _list_stages(self) -> list[StagedStore]:
-        """Return the current stages; the engine can add one at any time."""
+        """Return the current stages; another thread can add one at any time."""
         return [*self._stages.values()]
 
     # Commit and abort
@@ -272,7 +272,7 @@ class Staging:
             if type(store) is PooledCacheStore and not self._atomic:
                 # It also caches committed values.
                 below = store.with_revalidation(_NOW if self._repeatable else None)
-            new_stage = StagedStore(below, self._repeatable, self._transaction)
+            new_stage = StagedStore(below, self._repeatable, self)
             stage = self._stages.setdefault(location, new_stage)
             if type(store) is PooledCacheStore:
                 self._open_read_cache.register_pools(stage, store)
@@ -319,8 +319,6 @@ class Staging:
     def key(self, store: Store, key: str, *, writes: bool) -> Store:
         """Return a store with the staged changes for one key, with cached reads."""
         with self._lock:
-            if not self._transaction._mixed:
-                return self._stage(store)
             if writes or self._arrays is None:
                 return self.keys(store, *_key_range(key), writes=writes)
             stage = self._stage(store)
@@ -341,10 +339,12 @@ class Staging:
         with self._lock:
             self._forget(stage, prefix.encode(), prefix.encode() + b"\xff")  # sorts after all text
 
-    def write(self, store: Store, key: str, data: bytes | None, known: bytes) -> Any:
+    def write(
+        self, store: Store, key: str, data: bytes | None, known: bytes
+    ) -> tuple[bytes, float]:
         """Replace a value of a known version; with another version the commit fails.
 
-        Return the stamp of the new value.
+        Return the generation of the new value, and its time.
         """
         with self._lock:
             stage = self._stage_key(store, key)
@@ -352,8 +352,8 @@ class Staging:
             try:
                 stamp = stage.write_if(key, data, known)
             except ConflictError:  # another writer changed it after the transaction read it
-                stamp = None
-            if stamp is None or not stamp.generation:
+                stamp = b"", 0.0
+            if not stamp[0]:
                 self._unmet = key
                 return stage.write_versioned(key, data)
             self._has_conditional_writes = True
@@ -383,7 +383,6 @@ class Staging:
 
     def redo_on_conflict(self, stage: StagedStore, key: str, change: Change) -> None:
         """Repeat a change at commit if another writer changed the value."""
-        self._transaction._mixed = True
         self._changes.setdefault((stage.number, key), []).append(change)
 
     def assume(self, stage: StagedStore, key: str, value: bytes, version: bytes) -> bool:
@@ -441,7 +440,6 @@ class Staging:
         if self._arrays is None:
             with self._lock:
                 if self._arrays is None:
-                    self._transaction._mixed = True
                     self._arrays = StagedArrays(self._lock)
         return self._arrays
 

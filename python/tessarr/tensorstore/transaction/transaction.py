@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from _thread import RLock
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeAlias
 
-from tessarr._engine import TransactionBase, replace_transaction
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.future.executor import submit_uninterrupted
 from tessarr.tensorstore.future.future import Future, failed, finished
 from tessarr.tensorstore.future.promise import Promise
 from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.json.parse import as_bool, check_class
 from tessarr.tensorstore.transaction.participant import Staging
 from tessarr.tensorstore.transaction.pending import PendingOperations
 
@@ -23,9 +24,6 @@ __all__ = ["Transaction", "replace_transaction", "run_in_transaction"]
 
 _Errors: TypeAlias = "type[BaseException] | tuple[type[BaseException], ...]"
 
-_ATTRIBUTES: Final = frozenset(
-    {"_ended", "_error", "_future", "_mixed", "_promise", "_sealed", "_staged", "_pending"}
-)
 _SMALL_BYTES: Final = 1 << 16  # the size of a file that is stored faster than a thread starts
 
 
@@ -37,7 +35,21 @@ def run_in_transaction(transaction: Transaction | None, start_operation: Callabl
     return start_operation() if transaction is None else transaction._run(start_operation)
 
 
-class Transaction(TransactionBase):
+def replace_transaction(old: Transaction | None, new: Transaction | None) -> Transaction | None:
+    """Return `new` as the replacement of a transaction; None stands for no transaction.
+
+    Raises
+    ------
+    ArgumentError
+        If the old one is not committed, because its staged changes would be missing.
+    """
+    check_class(new, Transaction, "transaction")
+    if old is not None and not old.commit_started:
+        raise ArgumentError("it takes part in a transaction that is not committed yet")
+    return new
+
+
+class Transaction:
     """Stages changes of stores until a commit.
 
     Reads in the transaction see the changes; other reads see them after the commit. Many writes to
@@ -70,16 +82,37 @@ class Transaction(TransactionBase):
     (b'1', b'2')
     """
 
-    _error: BaseException | None = None
-    _staged: Staging | None = None  # created when more than keys in memory take part
-    _pending: PendingOperations | None = None  # created with the first operation
-    _promise: Promise[None] | None = None
-    _future: Future[None] | None = None  # created on first use
+    __slots__ = (
+        "__weakref__",
+        "_atomic",
+        "_committed",
+        "_ended",
+        "_error",
+        "_future",
+        "_lock",
+        "_pending",
+        "_promise",
+        "_repeatable",
+        "_sealed",
+        "_staged",
+    )
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in _ATTRIBUTES:  # no slots: most transactions set none of them
-            raise AttributeError(f"a transaction has no {name!r} that can be set")
-        super().__setattr__(name, value)
+    def __init__(
+        self,
+        atomic: bool = False,  # noqa: FBT002 (TensorStore's signature)
+        repeatable_read: bool = False,  # noqa: FBT002
+    ) -> None:
+        self._atomic = as_bool(atomic, "atomic")
+        self._repeatable = as_bool(repeatable_read, "repeatable_read")
+        self._lock = RLock()  # held for a check of the state and a change that depends on it
+        self._committed: bool | None = None  # or aborted; None: it is open
+        self._sealed = False  # no more stores can take part
+        self._ended = False  # the commit or the abort is complete
+        self._error: BaseException | None = None
+        self._staged: Staging | None = None  # created with the first store
+        self._pending: PendingOperations | None = None  # created with the first operation
+        self._promise: Promise[None] | None = None
+        self._future: Future[None] | None = None  # created on first use
 
     # Properties
 
@@ -161,7 +194,7 @@ class Transaction(TransactionBase):
         if self._staged is None:
             with self._lock:
                 if self._staged is None:
-                    staged = Staging(self)
+                    staged = Staging(self._lock, atomic=self._atomic, repeatable=self._repeatable)
                     if self._sealed:
                         staged.close(self._closed_reason)
                     self._staged = staged
@@ -171,15 +204,15 @@ class Transaction(TransactionBase):
         """Call `start_operation`, and track its future if the transaction is open."""
         with self._lock:
             if self._sealed:
-                under_way = None
+                pending = None
             else:
-                under_way = self._pending
-                if under_way is None:
-                    under_way = self._pending = PendingOperations(self._lock)
-                under_way.starting_count += 1
+                pending = self._pending
+                if pending is None:
+                    pending = self._pending = PendingOperations(self._lock)
+                pending.starting_count += 1
         if self._repeatable:
             start_operation = partial(self._start_watched, start_operation)
-        return start_operation() if under_way is None else under_way.start_counted(start_operation)
+        return start_operation() if pending is None else pending.start_counted(start_operation)
 
     def _start_watched(self, start_operation: Callable[[], F]) -> F:
         result = start_operation()
@@ -237,12 +270,9 @@ class Transaction(TransactionBase):
         file_bytes
             The maximum size of a file that this thread stores, because the caller waits for it.
         """
-        if self._commit_in_memory():
-            return
         try:
-            with self._lock:
-                if not self._close(True):
-                    return
+            if not self._close(committed=True):
+                return
             if self._seal():
                 if self._staging.is_quick(file_bytes):
                     self._end()
@@ -271,9 +301,17 @@ class Transaction(TransactionBase):
         """
         self._abort_with(ArgumentError("CANCELLED: Transaction aborted"))
 
+    def _close(self, *, committed: bool) -> bool:
+        """Close the transaction as committed or aborted; return False if it was not open."""
+        with self._lock:
+            if self._committed is not None:
+                return False
+            self._committed = committed
+            return True
+
     def _abort_with(self, why: BaseException) -> None:
         with self._lock:
-            if not self._close(False):
+            if not self._close(committed=False):
                 return
             self._close_staging()
         self._set_result(why)
@@ -290,11 +328,11 @@ class Transaction(TransactionBase):
     def _seal(self) -> bool:
         """Close the transaction; return False if pending operations delay that."""
         with self._lock:
-            under_way = self._pending
-            if under_way is None or under_way.is_idle(self._close_staging, self._resume):
+            pending = self._pending
+            if pending is None or pending.is_idle(self._close_staging, self._resume):
                 self._close_staging()
                 return True
-        under_way.force()
+        pending.force()
         return False
 
     def _close_staging(self) -> None:
@@ -330,8 +368,8 @@ class Transaction(TransactionBase):
     def _set_result(self, error: BaseException | None) -> None:
         """Set the result of the transaction's future."""
         with self._lock:
-            if self._staged is not None or self._stages:
-                self._staging.abort()  # discard the rest
+            if self._staged is not None:
+                self._staged.abort()  # discards the rest
             self._error, self._ended = error, True
             promise = self._promise
         if promise is None:
@@ -341,7 +379,19 @@ class Transaction(TransactionBase):
         else:
             promise.set_exception(error)
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a transaction belongs to its process: it cannot be pickled or copied")
+
     # Blocks
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.commit_sync()
+        else:
+            self.abort()
 
     def __aenter__(self) -> Future[Transaction]:
         return Future(self)

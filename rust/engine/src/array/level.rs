@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
-use super::{argument_error, ArrayBytes, Chain, PerAxis};
+use super::{ArrayBytes, Chain, PerAxis};
 use crate::codec::chain::{expect_size, BytesCodecs};
 use crate::codec::{BytesCodec, Foreign};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::grid::DimGrid;
 use crate::pipeline::source::Source;
 use crate::scratch::Scratch;
@@ -99,7 +99,7 @@ pub(super) fn bind_chunk(
     if matches!(level.innermost().body, Body::Vlen(_)) == is_vlen {
         return Ok(level);
     }
-    Err(argument_error("the array-to-bytes codec does not fit the elements"))
+    Err(Error::argument("the array-to-bytes codec does not fit the elements"))
 }
 impl Level {
     /// Return whether all codecs are the engine's own.
@@ -116,7 +116,7 @@ impl Level {
     fn bind(chain: Chain, axes: &[usize], shape: &[u64], item_bytes: usize, fill: &[u8]) -> Result<Level> {
         let rank = shape.len();
         if rank != axes.len() {
-            return Err(argument_error(format!(
+            return Err(Error::argument(format!(
                 "a chunk shape has {rank} axes, the array or shard has {}",
                 axes.len()
             )));
@@ -129,7 +129,7 @@ impl Level {
             }
         };
         if shape.contains(&0) {
-            return Err(argument_error("a chunk has an axis of length 0"));
+            return Err(Error::argument("a chunk has an axis of length 0"));
         }
         let mut by_axis: PerAxis<u64> = SmallVec::from_elem(0, rank);
         for (&axis, &size) in axes.iter().zip(shape) {
@@ -142,7 +142,7 @@ impl Level {
             bytes = bytes
                 .checked_mul(by_axis[axis])
                 .filter(|&bytes| bytes <= isize::MAX as u64 / 2)
-                .ok_or_else(|| argument_error("a chunk is larger than the address space"))?;
+                .ok_or_else(|| Error::argument("a chunk is larger than the address space"))?;
         }
         let body = match chain.array_bytes {
             ArrayBytes::Bytes { swap } => {
@@ -153,7 +153,7 @@ impl Level {
             ArrayBytes::Vlen(kind) => {
                 let items = bytes / item_bytes as u64;
                 if item_bytes != HANDLE_BYTES || !vlen::can_count(items) {
-                    return Err(argument_error(format!(
+                    return Err(Error::argument(format!(
                         "a chunk of {items} variable-length elements is too large"
                     )));
                 }
@@ -207,16 +207,6 @@ impl Level {
         })
     }
 
-    /// Replace the fill value.
-    pub(super) fn set_fill(&mut self, fill: &[u8]) {
-        self.id = next_id();
-        self.stored_fill = self.body.to_stored_order(fill);
-        if let Body::Shard(shard) = &mut self.body {
-            shard.id = next_id();
-            shard.level.set_fill(fill);
-        }
-    }
-
     /// Return the innermost level: the smallest unit that a read decodes.
     pub fn innermost(&self) -> &Level {
         match &self.body {
@@ -243,13 +233,12 @@ impl Level {
         let Body::Foreign(codec) = &self.body else {
             return self.bytes_codecs.decode_into(encoded, out, scratch);
         };
-        let mut inner = scratch.take();
-        let result = self
-            .bytes_codecs
-            .decode(encoded, &mut inner, max_foreign_bytes(self.decoded_bytes), scratch)
-            .and_then(|()| codec.decode_into(&inner, out, &mut scratch.context));
-        scratch.put_back(inner);
-        result.map_err(|error| error.in_codec(codec.name()))
+        let max_bytes = max_foreign_bytes(self.decoded_bytes);
+        let decoded = scratch.with_buffer(|inner, scratch| {
+            self.bytes_codecs.decode(encoded, inner, max_bytes, scratch)?;
+            codec.decode_into(inner, out, &mut scratch.context)
+        });
+        decoded.map_err(|error| error.in_codec(codec.name()))
     }
 
     /// Load and decode the chunk of elements in `source`, in stored byte order. Handles point into
@@ -268,8 +257,8 @@ impl Level {
             source.read_at(0, out)?;
             return acquire_permit();
         }
-        let mut encoded = scratch.take();
-        let result = source.load(&self.encoded_bytes, &mut encoded).and_then(|bytes| {
+        scratch.with_buffer(|encoded, scratch| {
+            let bytes = source.load(&self.encoded_bytes, encoded)?;
             let permit = acquire_permit()?;
             if let Body::Vlen(kind) = self.body {
                 // The codec's header alone must not decide how much memory a few bytes reserve.
@@ -281,8 +270,27 @@ impl Level {
                 self.decode_into(bytes, out, scratch)?;
             }
             Ok(permit)
+        })
+    }
+
+    /// Run `work` with the shard in `source`, without the bytes-to-bytes codecs of the level.
+    pub fn with_shard<R>(
+        &self,
+        shard: &Shard,
+        source: Source<'_>,
+        scratch: &mut Scratch,
+        work: impl FnOnce(Source<'_>, &mut Scratch) -> Result<R>,
+    ) -> Result<R> {
+        if self.bytes_codecs.is_empty() {
+            return work(source, scratch);
+        }
+        let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
+        let result = source.load(&self.encoded_bytes, &mut encoded).and_then(|bytes| {
+            self.bytes_codecs.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
+            work(Source::computed(&decoded), scratch)
         });
         scratch.put_back(encoded);
+        scratch.put_back(decoded);
         result
     }
 
@@ -321,7 +329,7 @@ impl Shard {
         let mut index_shape = Vec::with_capacity(rank + 1);
         for position in (0..rank).rev() {
             if inner[position] == 0 || outer[position] % inner[position] != 0 {
-                return Err(argument_error(format!(
+                return Err(Error::argument(format!(
                     "subchunks of {} do not divide a shard of {} along axis {position}",
                     inner[position], outer[position]
                 )));
@@ -337,7 +345,7 @@ impl Shard {
         // shard of that size is stored or written, like a chunk of any size; allocation failures
         // raise an error.
         if entries > 1 << 30 {
-            return Err(argument_error(format!(
+            return Err(Error::argument(format!(
                 "a shard has {entries} subchunks, at most 2^30 are possible"
             )));
         }
@@ -345,7 +353,7 @@ impl Shard {
         let index = Level::bind(index_chain, &axes, &index_shape, 8, &[0xff; 8])?;
         let index_bytes = index
             .fixed_size()
-            .ok_or_else(|| argument_error("the index codecs of a shard have no fixed size"))?;
+            .ok_or_else(|| Error::argument("the index codecs of a shard have no fixed size"))?;
         Ok(Shard {
             id: next_id(),
             dim_grids: level.shape.iter().copied().map(DimGrid::Regular).collect(),
@@ -369,13 +377,13 @@ fn check_permutation(order: &[usize], rank: usize) -> Result<()> {
     let mut seen = vec![false; rank];
     for &axis in order {
         if axis >= rank || std::mem::replace(&mut seen[axis], true) {
-            return Err(argument_error(format!("{order:?} is not a permutation of {rank} axes")));
+            return Err(Error::argument(format!("{order:?} is not a permutation of {rank} axes")));
         }
     }
     if order.len() == rank {
         Ok(())
     } else {
-        Err(argument_error(format!("{order:?} is not a permutation of {rank} axes")))
+        Err(Error::argument(format!("{order:?} is not a permutation of {rank} axes")))
     }
 }
 
@@ -383,6 +391,6 @@ fn check_swap(swap: usize, item_bytes: usize) -> Result<()> {
     match swap {
         0 | 1 => Ok(()),
         2 | 4 | 8 if item_bytes % swap == 0 => Ok(()),
-        _ => Err(argument_error(format!("cannot swap units of {swap} bytes in items of {item_bytes}"))),
+        _ => Err(Error::argument(format!("cannot swap units of {swap} bytes in items of {item_bytes}"))),
     }
 }

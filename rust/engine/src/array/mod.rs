@@ -13,7 +13,7 @@ use std::sync::{Arc, RwLock};
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::grid::DimGrid;
 use crate::vlen::Handle;
 use level::bind_chunk;
@@ -54,23 +54,6 @@ enum Levels {
     Many(Arc<Rectilinear>),
 }
 
-impl Levels {
-    /// Return the same levels with another fill value.
-    fn with_fill(&self, fill: &[u8]) -> Levels {
-        match self {
-            Levels::One(level) => {
-                let mut level = Level::clone(level);
-                level.set_fill(fill);
-                Levels::One(Arc::new(level))
-            }
-            Levels::Many(varying) => Levels::Many(Arc::new(Rectilinear {
-                chains: varying.chains.clone(),
-                levels: RwLock::default(),
-            })),
-        }
-    }
-}
-
 struct Rectilinear {
     chains: Arc<dyn ChainProvider>,
     /// The level of each chunk shape, bound on first use.
@@ -99,10 +82,6 @@ impl Deref for LevelRef<'_> {
     }
 }
 
-fn argument_error(message: impl Into<String>) -> Error {
-    Error::new(Kind::Argument, message)
-}
-
 /// One item of the fill value, and the element that it points to if items are handles.
 type Fill = (Vec<u8>, Option<Arc<[u8]>>);
 
@@ -114,14 +93,17 @@ fn fill_item(fill: Vec<u8>, is_vlen: bool, item_bytes: usize) -> Result<Fill> {
         (fill, None)
     };
     if item_bytes == 0 || fill.len() != item_bytes {
-        return Err(argument_error(format!("the fill value has {} bytes, an item {item_bytes}", fill.len())));
+        return Err(Error::argument(format!(
+            "the fill value has {} bytes, an item {item_bytes}",
+            fill.len()
+        )));
     }
     Ok((fill, element))
 }
 
 fn check_shape(shape: &[u64]) -> Result<()> {
     match shape.iter().any(|&size| size > i64::MAX as u64) {
-        true => Err(argument_error("the array's shape exceeds 2^63 - 1")),
+        true => Err(Error::argument("the array's shape exceeds 2^63 - 1")),
         false => Ok(()),
     }
 }
@@ -142,7 +124,7 @@ impl Array {
         let rank = plan.shape.len();
         let (fill, fill_element) = fill_item(plan.fill, plan.is_vlen, plan.item_bytes)?;
         if plan.is_bool && plan.item_bytes != 1 {
-            return Err(argument_error(format!("booleans must have 1 byte, not {}", plan.item_bytes)));
+            return Err(Error::argument(format!("booleans must have 1 byte, not {}", plan.item_bytes)));
         }
         check_shape(&plan.shape)?;
         let (dim_grids, levels): (PerAxis<DimGrid>, Levels) = match plan.grid {
@@ -155,7 +137,7 @@ impl Array {
             }
         };
         if dim_grids.len() != rank {
-            return Err(argument_error(format!(
+            return Err(Error::argument(format!(
                 "the grid has {} axes, the array has {rank}",
                 dim_grids.len()
             )));
@@ -174,33 +156,25 @@ impl Array {
         })
     }
 
-    /// Return a copy of the array with another shape of the same rank and, if present, another fill
-    /// value in the form of [`Plan`]; the grid and the codecs stay.
-    pub fn with_shape_and_fill(&self, shape: &[u64], fill: Option<&[u8]>) -> Result<Array> {
+    /// Return a copy of the array with another shape of the same rank, the same grid and the same
+    /// codecs.
+    pub fn with_shape(&self, shape: &[u64]) -> Result<Array> {
         check_shape(shape)?;
         if shape.len() != self.dim_grids.len() {
-            return Err(argument_error(format!(
+            return Err(Error::argument(format!(
                 "the grid has {} axes, the array has {}",
                 self.dim_grids.len(),
                 shape.len()
             )));
         }
-        let (fill, fill_element, levels) = match fill {
-            // The same element: the levels point to it, too.
-            None => (self.fill.clone(), self.fill_element.clone(), self.levels.clone()),
-            Some(fill) => {
-                let (fill, element) = fill_item(fill.to_vec(), self.fill_element.is_some(), self.item_bytes)?;
-                let levels = self.levels.with_fill(&fill);
-                (fill, element, levels)
-            }
-        };
         Ok(Array {
             shape: shape.into(),
             dim_grids: self.dim_grids.clone(),
-            fill,
-            fill_element,
+            fill: self.fill.clone(),
+            // The same element: the levels point to it, too.
+            fill_element: self.fill_element.clone(),
             keys: self.keys.clone(),
-            levels,
+            levels: self.levels.clone(),
             ..*self
         })
     }

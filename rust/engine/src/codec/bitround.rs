@@ -7,7 +7,6 @@
 use super::element::{Element, Number};
 use super::{extend_zeroed, BytesCodec, Config, Context};
 use crate::error::{Error, Result};
-use crate::scratch::reserve;
 
 /// Rounds the mantissas of floating-point numbers.
 #[derive(Debug, Clone, Copy)]
@@ -57,24 +56,6 @@ impl BytesCodec for BitRound {
 
     fn fixed_size(&self, decoded: usize) -> Option<usize> {
         Some(decoded)
-    }
-
-    fn bound(&self, decoded: usize) -> usize {
-        decoded
-    }
-
-    fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
-        super::check_size(input.len(), out.len())?;
-        out.copy_from_slice(input);
-        Ok(())
-    }
-
-    fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, _context: &mut Context) -> Result<()> {
-        super::check_limit(input.len(), limit)?;
-        out.clear();
-        reserve(out, input.len())?;
-        out.extend_from_slice(input);
-        Ok(())
     }
 
     fn decode_view<'a>(&self, input: &'a [u8]) -> Option<Result<&'a [u8]>> {

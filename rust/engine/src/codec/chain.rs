@@ -158,7 +158,7 @@ impl BytesCodecs {
                 start += view.as_ptr() as usize - bytes.as_ptr() as usize;
                 end = start + view.len();
             } else if position == 0 {
-                result = Some((last_codec(codec), position));
+                result = Some((codec.as_ref(), position));
             } else {
                 let mut next = scratch.take();
                 codec
@@ -185,49 +185,50 @@ impl BytesCodecs {
 
     /// Encode `input` and append the result to `out`.
     pub fn encode(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
-        let Some((last, others)) = self.codecs.split_last() else {
-            out.extend_from_slice(input);
-            return Ok(());
-        };
-        let Some((first, middle)) = others.split_first() else {
-            return last
-                .encode(input, out, &mut scratch.context)
-                .map_err(|error| error.in_codec(self.label(0)));
+        let last = match self.codecs.len() {
+            0 => {
+                out.extend_from_slice(input);
+                return Ok(());
+            }
+            1 => return self.encode_by(0, input, out, scratch),
+            count => count - 1,
         };
         let mut bytes = scratch.take();
         bytes.clear();
-        first
-            .encode(input, &mut bytes, &mut scratch.context)
-            .map_err(|error| error.in_codec(self.label(0)))?;
-        for (position, codec) in middle.iter().enumerate() {
-            if !codec.encode_in_place(&mut bytes) {
+        self.encode_by(0, input, &mut bytes, scratch)?;
+        for position in 1..last {
+            if !self.codecs[position].encode_in_place(&mut bytes) {
                 let mut next = scratch.take();
                 next.clear();
-                codec
-                    .encode(&bytes, &mut next, &mut scratch.context)
-                    .map_err(|error| error.in_codec(self.label(position + 1)))?;
+                self.encode_by(position, &bytes, &mut next, scratch)?;
                 scratch.put_back(std::mem::replace(&mut bytes, next));
             }
         }
-        let position = self.codecs.len() - 1;
-        if out.is_empty() && last.encode_in_place(&mut bytes) {
+        if out.is_empty() && self.codecs[last].encode_in_place(&mut bytes) {
             std::mem::swap(out, &mut bytes);
         } else {
-            last.encode(&bytes, out, &mut scratch.context)
-                .map_err(|error| error.in_codec(self.label(position)))?;
+            self.encode_by(last, &bytes, out, scratch)?;
         }
         scratch.put_back(bytes);
         Ok(())
+    }
+
+    /// Encode with the codec at `position`.
+    fn encode_by(
+        &self,
+        position: usize,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let encoded = self.codecs[position].encode(input, out, &mut scratch.context);
+        encoded.map_err(|error| error.in_codec(self.label(position)))
     }
 }
 
 /// Return the size that other writers may need where the engine needs `ours` bytes.
 pub fn with_slack(ours: usize) -> usize {
     ours.saturating_mul(2).saturating_add(1 << 16)
-}
-
-fn last_codec(codec: &Arc<dyn BytesCodec>) -> &dyn BytesCodec {
-    codec.as_ref()
 }
 
 /// Check the size of decoded bytes against the metadata.

@@ -7,9 +7,9 @@
 //! The last two are the variants of HDF5: Fletcher's checksum over big-endian words of 16 bits, and
 //! Bob Jenkins' lookup3 in its little-endian form.
 
+use super::deflate::{adler32, crc32};
 use super::{BytesCodec, Config, Context};
 use crate::error::{Error, Result};
-use crate::scratch::reserve;
 
 const CHECKSUM_BYTES: usize = 4;
 
@@ -50,14 +50,8 @@ impl Checksum {
     fn compute(self, data: &[u8]) -> u32 {
         match self.algorithm {
             Algorithm::Crc32c => crc32c::crc32c(data),
-            // SAFETY: pointer and length are those of a slice.
-            Algorithm::Crc32 => unsafe {
-                libdeflate_sys::libdeflate_crc32(0, data.as_ptr().cast(), data.len())
-            },
-            // SAFETY: pointer and length are those of a slice.
-            Algorithm::Adler32 => unsafe {
-                libdeflate_sys::libdeflate_adler32(1, data.as_ptr().cast(), data.len())
-            },
+            Algorithm::Crc32 => crc32(data),
+            Algorithm::Adler32 => adler32(data),
             Algorithm::Fletcher32 => fletcher32(data),
             Algorithm::Lookup3 { initial } => lookup3(data, initial),
         }
@@ -94,26 +88,6 @@ impl BytesCodec for Checksum {
 
     fn fixed_size(&self, decoded: usize) -> Option<usize> {
         decoded.checked_add(CHECKSUM_BYTES)
-    }
-
-    fn bound(&self, decoded: usize) -> usize {
-        decoded.saturating_add(CHECKSUM_BYTES)
-    }
-
-    fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
-        let body = self.verify(input)?;
-        super::check_size(body.len(), out.len())?;
-        out.copy_from_slice(body);
-        Ok(())
-    }
-
-    fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, _context: &mut Context) -> Result<()> {
-        out.clear();
-        super::check_limit(input.len().saturating_sub(CHECKSUM_BYTES), limit)?;
-        let body = self.verify(input)?;
-        reserve(out, body.len())?;
-        out.extend_from_slice(body);
-        Ok(())
     }
 
     fn decode_view<'a>(&self, input: &'a [u8]) -> Option<Result<&'a [u8]>> {

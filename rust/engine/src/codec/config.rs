@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{BytesCodec, CODECS};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,8 +62,8 @@ impl Config {
     /// Return the compiled codec, or a `Kind::Argument` error that names the invalid parameter.
     pub fn compile(&self) -> Result<Arc<dyn BytesCodec>> {
         let known = CODECS.iter().find(|(name, _)| *name == self.name);
-        let (_, compile) = known
-            .ok_or_else(|| Error::new(Kind::Argument, format!("the engine has no codec '{}'", self.name)))?;
+        let (_, compile) =
+            known.ok_or_else(|| Error::argument(format!("the engine has no codec '{}'", self.name)))?;
         compile(self)
     }
 
@@ -93,7 +93,7 @@ impl Config {
 
     /// Return an error about a parameter.
     pub fn wrong(&self, why: impl std::fmt::Display) -> Error {
-        Error::new(Kind::Argument, format!("{}: {why}", self.name))
+        Error::argument(format!("{}: {why}", self.name))
     }
 
     fn get(&self, name: &str) -> Result<&Value> {
@@ -106,6 +106,7 @@ impl Config {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::Kind;
 
     #[test]
     fn error_names_the_invalid_parameter() {

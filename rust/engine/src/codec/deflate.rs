@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 use libdeflate_sys as sys;
 
 use super::{as_uninit, BytesCodec, Config, Context};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::scratch::reserve;
 
 /// The maximum compression ratio of Deflate (RFC 1951: 258 bytes from 2 bits).
@@ -186,6 +186,16 @@ fn truncated() -> Error {
     Error::data("truncated")
 }
 
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
+    // SAFETY: the pointer is valid for the length.
+    unsafe { sys::libdeflate_crc32(0, bytes.as_ptr().cast(), bytes.len()) }
+}
+
+pub(super) fn adler32(bytes: &[u8]) -> u32 {
+    // SAFETY: the pointer is valid for the length.
+    unsafe { sys::libdeflate_adler32(1, bytes.as_ptr().cast(), bytes.len()) }
+}
+
 fn check_sum(stored: u32, computed: u32) -> Result<()> {
     if stored == computed {
         return Ok(());
@@ -202,7 +212,7 @@ pub(super) enum Wrapper {
 
 impl Wrapper {
     fn bound(self, decoded: usize) -> usize {
-        // SAFETY: with a null compressor the bound holds forevery level.
+        // SAFETY: with a null compressor the bound holds for every level.
         unsafe {
             match self {
                 Wrapper::Gzip => sys::libdeflate_gzip_compress_bound(std::ptr::null_mut(), decoded),
@@ -229,8 +239,7 @@ fn decode_zlib(inflater: &mut Inflater, input: &[u8], target: &mut Target<'_>) -
         return Err(Error::data("the stream needs a dictionary, which Zarr does not support"));
     }
     let (read, new) = target.decode_stream(inflater, rest, rest.len().saturating_mul(FIRST_RATIO))?;
-    // SAFETY: the pointer is valid for the length.
-    let computed = unsafe { sys::libdeflate_adler32(1, new.as_ptr().cast(), new.len()) };
+    let computed = adler32(new);
     let (stored, after) = rest[read..].split_first_chunk::<4>().ok_or_else(truncated)?;
     check_sum(u32::from_be_bytes(*stored), computed)?;
     check_end(after)
@@ -251,8 +260,7 @@ fn decode_gzip(inflater: &mut Inflater, input: &[u8], target: &mut Target<'_>) -
         let hint = input.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size) as usize);
         let plausible = hint.min(stream.len().saturating_mul(MAX_RATIO));
         let (read, new) = target.decode_stream(inflater, stream, plausible)?;
-        // SAFETY: the pointer is valid for the length.
-        let computed = unsafe { sys::libdeflate_crc32(0, new.as_ptr().cast(), new.len()) };
+        let computed = crc32(new);
         let size = new.len() as u32;
         let (trailer, after) = stream[read..].split_first_chunk::<8>().ok_or_else(truncated)?;
         let [c0, c1, c2, c3, s0, s1, s2, s3] = *trailer;
@@ -300,9 +308,7 @@ fn skip_gzip_header(input: &[u8]) -> Result<&[u8]> {
     if flags & HEADER_CRC != 0 {
         let covered = &input[..input.len() - rest.len()];
         let (stored, after) = rest.split_first_chunk::<2>().ok_or_else(truncated)?;
-        // SAFETY: the pointer is valid for the length.
-        let computed = unsafe { sys::libdeflate_crc32(0, covered.as_ptr().cast(), covered.len()) };
-        check_sum(u32::from(u16::from_le_bytes(*stored)), computed & 0xffff)?;
+        check_sum(u32::from(u16::from_le_bytes(*stored)), crc32(covered) & 0xffff)?;
         rest = after;
     }
     Ok(rest)
@@ -331,7 +337,7 @@ impl Deflate {
         let this = Deflate { wrapper, level: checked.unwrap_or(6) };
         if checked.is_none() {
             let message = format!("{}: level {level} is not within 0 to 9", this.name());
-            return Err(Error::new(Kind::Argument, message));
+            return Err(Error::argument(message));
         }
         Ok(this)
     }
@@ -381,6 +387,7 @@ impl BytesCodec for Deflate {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::Kind;
     use flate2::{Compression, GzBuilder};
     use std::io::{Read, Write};
 

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
 use super::{as_uninit, BytesCodec, Config, Context};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::scratch::reserve;
 
 const SIZE_BYTES: usize = 4;
@@ -116,9 +116,9 @@ pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>>
 impl Lz4 {
     /// `acceleration` trades ratio for speed; below 1 means 1, as in LZ4.
     fn new(acceleration: i64) -> Result<Self> {
-        c_int::try_from(acceleration).map(|acceleration| Lz4 { acceleration }).map_err(|_| {
-            Error::new(Kind::Argument, format!("lz4: acceleration {acceleration} is not a 32-bit integer"))
-        })
+        c_int::try_from(acceleration)
+            .map(|acceleration| Lz4 { acceleration })
+            .map_err(|_| Error::argument(format!("lz4: acceleration {acceleration} is not a 32-bit integer")))
     }
 }
 
@@ -167,10 +167,10 @@ impl BytesCodec for Lz4 {
 
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, _context: &mut Context) -> Result<()> {
         if input.len() > MAX_INPUT {
-            return Err(Error::new(
-                Kind::Argument,
-                format!("lz4 takes at most {MAX_INPUT} bytes at once, got {}", input.len()),
-            ));
+            return Err(Error::argument(format!(
+                "lz4 takes at most {MAX_INPUT} bytes at once, got {}",
+                input.len()
+            )));
         }
         out.reserve(self.bound(input.len()));
         out.extend_from_slice(&(input.len() as u32).to_le_bytes());
@@ -188,6 +188,7 @@ impl BytesCodec for Lz4 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::Kind;
 
     #[test]
     fn impossible_size_is_rejected_before_allocation() {

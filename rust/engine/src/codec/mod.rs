@@ -1,11 +1,10 @@
 //! Bytes-to-bytes codecs, one file per codec, which describes the format.
 
 use std::fmt::Debug;
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::scratch::reserve;
+use crate::scratch::{as_uninit, reserve};
 
 mod bitround;
 mod blosc;
@@ -45,7 +44,9 @@ pub trait BytesCodec: Send + Sync + Debug {
 
     /// Return the maximum size of the engine's encoding of `decoded` bytes; an estimate for foreign
     /// codecs. Encodings of other writers may be larger.
-    fn bound(&self, decoded: usize) -> usize;
+    fn bound(&self, decoded: usize) -> usize {
+        self.fixed_size(decoded).unwrap_or(usize::MAX)
+    }
 
     /// Return the minimum size of an encoding of `decoded` bytes; 0 if unknown.
     fn min_encoded(&self, decoded: usize) -> usize {
@@ -53,12 +54,25 @@ pub trait BytesCodec: Send + Sync + Debug {
     }
 
     /// Decode `input` to exactly `out.len()` bytes. More, fewer or damaged bytes are a `Kind::Data`
-    /// error; the content of `out` is then undefined.
-    fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()>;
+    /// error; the content of `out` is then undefined. The default is for codecs with a
+    /// `decode_view`.
+    fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
+        let decoded = decoded_view(self, input)?;
+        check_size(decoded.len(), out.len())?;
+        out.copy_from_slice(decoded);
+        Ok(())
+    }
 
     /// Decode `input` of unknown decoded size into `out` (cleared first), at most `limit` bytes.
     /// More bytes are a `Kind::Data` error, raised before allocating them.
-    fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, context: &mut Context) -> Result<()>;
+    fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, _context: &mut Context) -> Result<()> {
+        out.clear();
+        let decoded = decoded_view(self, input)?;
+        check_limit(decoded.len(), limit)?;
+        reserve(out, decoded.len())?;
+        out.extend_from_slice(decoded);
+        Ok(())
+    }
 
     /// Return the decoded bytes as a slice of `input` (checksums), otherwise None.
     fn decode_view<'a>(&self, _input: &'a [u8]) -> Option<Result<&'a [u8]>> {
@@ -108,6 +122,12 @@ const CODECS: &[(&str, Compile)] = &[
     ("zstd", zstd::compile),
 ];
 
+/// Return the decoded bytes of a codec that only checks or removes bytes.
+fn decoded_view<'a, C: BytesCodec + ?Sized>(codec: &C, input: &'a [u8]) -> Result<&'a [u8]> {
+    let missing = || Err(Error::internal(format!("codec '{}' has no decoder", codec.name())));
+    codec.decode_view(input).unwrap_or_else(missing)
+}
+
 fn check_size(decoded: usize, expected: usize) -> Result<()> {
     if decoded == expected {
         return Ok(());
@@ -136,13 +156,4 @@ fn extend_zeroed(out: &mut Vec<u8>, size: usize) -> Result<&mut [u8]> {
     let start = out.len();
     out.resize(start + size, 0);
     Ok(&mut out[start..])
-}
-
-/// `out` as a buffer that a decoder fills.
-///
-/// # Safety
-/// The caller writes only initialised bytes through the result.
-unsafe fn as_uninit(out: &mut [u8]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: the layouts are equal; the caller keeps the bytes initialised.
-    unsafe { &mut *(std::ptr::from_mut(out) as *mut [MaybeUninit<u8>]) }
 }

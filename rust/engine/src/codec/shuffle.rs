@@ -38,10 +38,6 @@ impl BytesCodec for Shuffle {
         Some(decoded)
     }
 
-    fn bound(&self, decoded: usize) -> usize {
-        decoded
-    }
-
     fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
         super::check_size(input.len(), out.len())?;
         self.check(input.len())?;

@@ -12,7 +12,7 @@ use zstd_safe::zstd_sys::{self, ZSTD_ErrorCode};
 use zstd_safe::{CCtx, CParameter, ResetDirective, WriteBuf};
 
 use super::{BytesCodec, Config, Context};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::scratch::reserve;
 
 /// The levels of Zstandard; 0 is its default, 3.
@@ -40,10 +40,11 @@ impl Zstd {
     fn new(level: i64, checksum: bool) -> Result<Self> {
         match i32::try_from(level) {
             Ok(small) if LEVELS.contains(&level) => Ok(Zstd { level: small, checksum }),
-            _ => Err(Error::new(
-                Kind::Argument,
-                format!("zstd: level {level} is not within {} to {}", LEVELS.start(), LEVELS.end()),
-            )),
+            _ => Err(Error::argument(format!(
+                "zstd: level {level} is not within {} to {}",
+                LEVELS.start(),
+                LEVELS.end()
+            ))),
         }
     }
 }
@@ -189,6 +190,7 @@ impl BytesCodec for Zstd {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::Kind;
     use zstd_safe::{InBuffer, OutBuffer};
 
     fn codec() -> Zstd {

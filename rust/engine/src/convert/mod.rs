@@ -14,7 +14,8 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 use crate::convert::half::{BFloat16, Float16};
 use crate::copy::{copy, each_row, in_pieces, Axis, Item as Copied, Walk};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::has_avx2;
 use item::{Bit, Complex, Load, RoundToOdd, Signed, Store, TableFloat, Unsigned};
 
 /// The number of items that are loaded at a time.
@@ -136,7 +137,7 @@ pub unsafe fn convert(
 }
 
 fn unknown() -> Error {
-    Error::new(Kind::Argument, "the engine does not support this conversion")
+    Error::argument("the engine does not support this conversion")
 }
 
 fn tables<'a>(number: Number<'a>) -> &'a Tables {
@@ -266,22 +267,14 @@ impl Work<'_> {
 
 /// Return the fastest function of this processor.
 fn load_row<H: 'static, I: Load<H> + 'static>() -> Row<LoadRow<H>> {
-    let is_native = TypeId::of::<H>() == TypeId::of::<I>();
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        return Row { function: wide::load::<H, I>, is_native };
-    }
-    Row { function: load::<H, I>, is_native }
+    let function: LoadRow<H> = if has_avx2() { load_wide::<H, I> } else { load::<H, I> };
+    Row { function, is_native: TypeId::of::<H>() == TypeId::of::<I>() }
 }
 
 /// Return the fastest function of this processor.
 fn store_row<H: Copy + 'static, I: Store<H> + 'static>() -> Row<StoreRow<H>> {
-    let is_native = TypeId::of::<H>() == TypeId::of::<I>();
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        return Row { function: wide::store::<H, I>, is_native };
-    }
-    Row { function: store::<H, I>, is_native }
+    let function: StoreRow<H> = if has_avx2() { store_wide::<H, I> } else { store::<H, I> };
+    Row { function, is_native: TypeId::of::<H>() == TypeId::of::<I>() }
 }
 
 /// # Safety
@@ -321,36 +314,24 @@ unsafe fn store<H: Copy, I: Store<H>>(tables: &Tables, address: *mut u8, step: i
     }
 }
 
-/// The same functions, compiled with wider vectors.
-#[cfg(target_arch = "x86_64")]
-mod wide {
-    use super::{Load, Store, Tables};
+/// The same function, compiled with wider vectors.
+///
+/// # Safety
+/// The contract of [`LoadRow`]; the processor has AVX2.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2"))]
+unsafe fn load_wide<H, I: Load<H>>(tables: &Tables, address: *const u8, step: isize, out: &mut [H]) {
+    // SAFETY: the caller's promise.
+    unsafe { load::<H, I>(tables, address, step, out) }
+}
 
-    /// # Safety
-    /// The contract of [`super::LoadRow`]; the processor has AVX2.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn load<H, I: Load<H>>(
-        tables: &Tables,
-        address: *const u8,
-        step: isize,
-        out: &mut [H],
-    ) {
-        // SAFETY: the caller's promise.
-        unsafe { super::load::<H, I>(tables, address, step, out) }
-    }
-
-    /// # Safety
-    /// The contract of [`super::StoreRow`]; the processor has AVX2.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn store<H: Copy, I: Store<H>>(
-        tables: &Tables,
-        address: *mut u8,
-        step: isize,
-        items: &[H],
-    ) {
-        // SAFETY: the caller's promise.
-        unsafe { super::store::<H, I>(tables, address, step, items) }
-    }
+/// The same function, compiled with wider vectors.
+///
+/// # Safety
+/// The contract of [`StoreRow`]; the processor has AVX2.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2"))]
+unsafe fn store_wide<H: Copy, I: Store<H>>(tables: &Tables, address: *mut u8, step: isize, items: &[H]) {
+    // SAFETY: the caller's promise.
+    unsafe { store::<H, I>(tables, address, step, items) }
 }
 
 #[cfg(test)]

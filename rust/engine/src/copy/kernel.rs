@@ -4,6 +4,7 @@
 //! Kernels are function pointers, selected once per plan.
 
 use super::Dim;
+use crate::has_avx2;
 
 /// The innermost part of a plan.
 #[derive(Clone, Copy, Debug)]
@@ -225,9 +226,9 @@ impl Move for AnySwap {
     }
 }
 
-/// One shape of inner loop, compiled forevery mover.
+/// One shape of inner loop, compiled for every mover.
 pub(super) trait Shape {
-    /// Whether AVX2 speeds up the loop forevery mover.
+    /// Whether AVX2 speeds up the loop for every mover.
     const VECTORS: bool = false;
 
     /// # Safety
@@ -239,8 +240,7 @@ pub(super) trait Shape {
 ///
 /// # Safety
 /// As `S::run`; the processor has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2"))]
 unsafe fn wide<S: Shape, M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { S::run::<M>(inner, src, dst) }
@@ -249,14 +249,12 @@ unsafe fn wide<S: Shape, M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u
 /// Return the fastest loops of shape `S` around mover `M` on this processor. Wider vectors do not
 /// help movers of one register unless the shape uses them.
 fn fastest<S: Shape, M: Move>() -> Kernel {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let gains = S::VECTORS || M::BYTES == 0 || M::BYTES > 8;
-        if gains && std::arch::is_x86_feature_detected!("avx2") {
-            return wide::<S, M>;
-        }
+    let gains = S::VECTORS || M::BYTES == 0 || M::BYTES > 8;
+    if gains && has_avx2() {
+        wide::<S, M>
+    } else {
+        S::run::<M>
     }
-    S::run::<M>
 }
 
 /// Return the loops of shape `S` around the mover for this run and unit.
@@ -294,38 +292,6 @@ pub(super) fn kernel_of<S: Shape>(run: usize, unit: usize) -> Kernel {
 /// Longer runs are copied by the system's memcpy.
 const LONG_BYTES: usize = 2048;
 
-/// Cells that are scattered in the destination, each of a few cache lines. Processors do not
-/// predict which lines follow, so the loop prefetches them some cells ahead. Scattered reads need
-/// no prefetch: the processor waits for several reads at once.
-struct Scattered;
-
-/// The number of cells to prefetch ahead.
-const AHEAD: isize = 8;
-
-impl Shape for Scattered {
-    #[inline(always)]
-    unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
-        let mover = M::new(inner);
-        let (rows, cells) = (inner.rows, inner.cells);
-        let (mut src_row, mut dst_row) = (src, dst);
-        for _ in 0..rows.count {
-            let (mut src, mut dst) = (src_row, dst_row);
-            for _ in 0..cells.count {
-                let ahead = dst.wrapping_offset(AHEAD * cells.dst);
-                for offset in (0..inner.run).step_by(LINE_BYTES) {
-                    prefetch(ahead.wrapping_add(offset));
-                }
-                // SAFETY: a run of the plan.
-                unsafe { mover.move_run(src, dst) };
-                src = src.wrapping_offset(cells.src);
-                dst = dst.wrapping_offset(cells.dst);
-            }
-            src_row = src_row.wrapping_offset(rows.src);
-            dst_row = dst_row.wrapping_offset(rows.dst);
-        }
-    }
-}
-
 /// The size of a cache line.
 const LINE_BYTES: usize = 64;
 
@@ -342,9 +308,16 @@ fn prefetch(offset: *const u8) {
 }
 
 /// Rows of cells, any strides.
-struct Grid;
+///
+/// With `PREFETCH`: cells that are scattered in the destination, each of a few cache lines.
+/// Processors do not predict which lines follow, so the loop prefetches them some cells ahead.
+/// Scattered reads need no prefetch: the processor waits for several reads at once.
+struct Grid<const PREFETCH: bool>;
 
-impl Shape for Grid {
+/// The number of cells to prefetch ahead.
+const AHEAD: isize = 8;
+
+impl<const PREFETCH: bool> Shape for Grid<PREFETCH> {
     #[inline(always)]
     unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
         let mover = M::new(inner);
@@ -353,6 +326,12 @@ impl Shape for Grid {
         for _ in 0..rows.count {
             let (mut src, mut dst) = (src_row, dst_row);
             for _ in 0..cells.count {
+                if PREFETCH {
+                    let ahead = dst.wrapping_offset(AHEAD * cells.dst);
+                    for offset in (0..inner.run).step_by(LINE_BYTES) {
+                        prefetch(ahead.wrapping_add(offset));
+                    }
+                }
                 // SAFETY: a run of the plan.
                 unsafe { mover.move_run(src, dst) };
                 src = src.wrapping_offset(cells.src);
@@ -476,9 +455,9 @@ pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
     }
     let few_lines = unit == 1 && (LINE_BYTES..=LONG_BYTES).contains(&run);
     if few_lines && cells.dst > size && cells.count > AHEAD as usize {
-        return kernel_of::<Scattered>(run, unit);
+        return kernel_of::<Grid<true>>(run, unit);
     }
-    kernel_of::<Grid>(run, unit)
+    kernel_of::<Grid<false>>(run, unit)
 }
 
 /// Return the kernel for a list.

@@ -24,6 +24,7 @@ mod scan;
 mod transpose;
 
 use kernel::{Inner, Kernel};
+use smallvec::SmallVec;
 
 pub use pieces::{in_pieces, Walk};
 pub use scan::{are_valid_bools, is_filled, normalize_bools, swap_in_place};
@@ -69,65 +70,21 @@ impl Dim {
     const ONE: Dim = Dim { count: 1, src: 0, dst: 0 };
 }
 
-/// The number of axes that need no heap memory.
-const INLINE: usize = 8;
-
 /// The outer axes of a plan, on the stack while they are few.
-#[derive(Clone, Debug)]
-struct Levels<'a> {
-    inline: [Axis<'a>; INLINE],
-    spill: Vec<Axis<'a>>,
-    len: usize,
+type Levels<'a> = SmallVec<[Axis<'a>; 8]>;
+
+fn strided(axis: &Axis<'_>) -> Option<Dim> {
+    match *axis {
+        Axis::Strided { count, src, dst } => Some(Dim { count, src, dst }),
+        Axis::List { .. } => None,
+    }
 }
 
-impl<'a> Levels<'a> {
-    fn new(capacity: usize) -> Self {
-        let unit_axis = Axis::Strided { count: 1, src: 0, dst: 0 };
-        let spill = if capacity > INLINE { vec![unit_axis; capacity] } else { Vec::new() };
-        Levels { inline: [unit_axis; INLINE], spill, len: 0 }
-    }
-
-    fn slots(&mut self) -> &mut [Axis<'a>] {
-        if self.spill.is_empty() {
-            &mut self.inline
-        } else {
-            &mut self.spill
-        }
-    }
-
-    fn as_slice(&self) -> &[Axis<'a>] {
-        let slots = if self.spill.is_empty() { &self.inline[..] } else { &self.spill[..] };
-        &slots[..self.len]
-    }
-
-    /// Insert in descending order of weight, stable for equal weights.
-    fn insert(&mut self, axis: Axis<'a>) {
-        let key = weight(&axis);
-        let mut position = self.len;
-        self.len += 1;
-        let slots = self.slots();
-        while position > 0 && weight(&slots[position - 1]) < key {
-            slots[position] = slots[position - 1];
-            position -= 1;
-        }
-        slots[position] = axis;
-    }
-
-    fn remove(&mut self, position: usize) -> Axis<'a> {
-        let len = self.len;
-        let slots = self.slots();
-        let axis = slots[position];
-        slots.copy_within(position + 1..len, position);
-        self.len -= 1;
-        axis
-    }
-
-    fn strided(&self, position: usize) -> Option<Dim> {
-        match self.as_slice()[position] {
-            Axis::Strided { count, src, dst } => Some(Dim { count, src, dst }),
-            Axis::List { .. } => None,
-        }
-    }
+/// Insert an axis in descending order of weight, stable for equal weights.
+fn insert<'a>(levels: &mut Levels<'a>, axis: Axis<'a>) {
+    let key = weight(&axis);
+    let position = levels.iter().rposition(|level| weight(level) >= key).map_or(0, |last| last + 1);
+    levels.insert(position, axis);
 }
 
 /// Return the sort key of an axis: its destination stride, then its source stride. The first step
@@ -150,6 +107,7 @@ fn weight(axis: &Axis<'_>) -> (usize, usize) {
 }
 
 /// Axes in the order of iteration: destinations ascend, the widest stride outermost.
+#[derive(Clone, Debug)]
 struct Nest<'a> {
     levels: Levels<'a>,
     src_shift: isize,
@@ -160,31 +118,28 @@ struct Nest<'a> {
 impl<'a> Nest<'a> {
     /// `src_mask` is as for [`Plan::build`].
     fn new(axes: &[Axis<'a>], src_mask: isize) -> Self {
-        let mut levels = Levels::new(axes.len());
+        let mut levels = Levels::new();
         let (mut src_shift, mut dst_shift) = (0isize, 0isize);
         let mut empty = false;
         for axis in axes {
             match *axis {
-                Axis::Strided { count, src, dst } => {
-                    let src = src & src_mask;
-                    if count > 1 {
-                        let (mut src, mut dst) = (src, dst);
-                        if dst < 0 {
-                            let last = (count - 1) as isize;
-                            src_shift = src_shift.wrapping_add(src.wrapping_mul(last));
-                            dst_shift = dst_shift.wrapping_add(dst.wrapping_mul(last));
-                            (src, dst) = (src.wrapping_neg(), dst.wrapping_neg());
-                        }
-                        levels.insert(Axis::Strided { count, src, dst });
+                Axis::Strided { count: 0, .. } | Axis::List { offsets: [] } => empty = true,
+                Axis::Strided { count: 1, .. } => {}
+                Axis::Strided { count, src, mut dst } => {
+                    let mut src = src & src_mask;
+                    if dst < 0 {
+                        let last = (count - 1) as isize;
+                        src_shift = src_shift.wrapping_add(src.wrapping_mul(last));
+                        dst_shift = dst_shift.wrapping_add(dst.wrapping_mul(last));
+                        (src, dst) = (src.wrapping_neg(), dst.wrapping_neg());
                     }
-                    empty |= count == 0;
+                    insert(&mut levels, Axis::Strided { count, src, dst });
                 }
-                Axis::List { offsets: [] } => empty = true,
                 Axis::List { offsets: [(src, dst)] } => {
                     src_shift = src_shift.wrapping_add(src & src_mask);
                     dst_shift = dst_shift.wrapping_add(*dst);
                 }
-                Axis::List { .. } => levels.insert(*axis),
+                Axis::List { .. } => insert(&mut levels, *axis),
             }
         }
         Nest { levels, src_shift, dst_shift, empty }
@@ -194,12 +149,10 @@ impl<'a> Nest<'a> {
 /// A copy in normal form: planned once, run on any number of buffers.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    levels: Levels<'a>,
+    /// The axes outside `inner`.
+    outer: Nest<'a>,
     inner: Inner<'a>,
     kernel: Kernel,
-    src_shift: isize,
-    dst_shift: isize,
-    empty: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -226,26 +179,27 @@ impl<'a> Plan<'a> {
 
     /// `src_mask` is -1, or 0 to ignore source strides and offsets.
     fn build(axes: &[Axis<'a>], bytes: usize, unit: usize, src_mask: isize) -> Self {
-        let Nest { mut levels, src_shift, dst_shift, empty } = Nest::new(axes, src_mask);
-        let empty = empty || bytes == 0;
-        if empty {
-            levels.len = 0;
+        let mut outer = Nest::new(axes, src_mask);
+        outer.empty |= bytes == 0;
+        if outer.empty {
+            outer.levels.clear();
         }
-        let run = absorb(&mut levels, bytes);
-        merge(&mut levels);
-        let (inner, kernel) = choose(&mut levels, run, unit, src_mask);
-        Plan { levels, inner, kernel, src_shift, dst_shift, empty }
+        let run = absorb(&mut outer.levels, bytes);
+        merge(&mut outer.levels);
+        let (inner, kernel) = choose(&mut outer.levels, run, unit, src_mask);
+        Plan { outer, inner, kernel }
     }
 
     /// Return the size in bytes if the whole copy is one `memcpy` between the two base pointers, so
     /// that a decoder may write to the destination directly.
     #[must_use]
     pub fn contiguous_bytes(&self) -> Option<usize> {
-        if self.empty {
+        let Nest { levels, src_shift, dst_shift, empty } = &self.outer;
+        if *empty {
             return Some(0);
         }
-        let single = self.levels.len == 0 && self.inner.is_single_run();
-        (single && self.src_shift == 0 && self.dst_shift == 0).then_some(self.inner.run)
+        let single = levels.is_empty() && self.inner.is_single_run();
+        (single && *src_shift == 0 && *dst_shift == 0).then_some(self.inner.run)
     }
 
     /// Copy from `src` to `dst`.
@@ -254,13 +208,12 @@ impl<'a> Plan<'a> {
     /// At every step, at the offsets of `axes`, the bytes of the item are readable from `src` and
     /// writable from `dst`, and no written byte is also read. Alignment is not required.
     pub unsafe fn run(&self, src: *const u8, dst: *mut u8) {
-        if self.empty {
+        let Nest { levels, src_shift, dst_shift, empty } = &self.outer;
+        if *empty {
             return;
         }
-        let src = src.wrapping_offset(self.src_shift);
-        let dst = dst.wrapping_offset(self.dst_shift);
         // SAFETY: the caller's promise; the normal form visits the same addresses.
-        unsafe { self.walk(self.levels.as_slice(), src, dst) }
+        unsafe { self.walk(levels, src.wrapping_offset(*src_shift), dst.wrapping_offset(*dst_shift)) }
     }
 
     /// # Safety
@@ -296,33 +249,27 @@ impl<'a> Plan<'a> {
 /// Absorb axes that continue the run in both buffers.
 fn absorb(levels: &mut Levels<'_>, bytes: usize) -> usize {
     let mut run = bytes;
-    let mut position = levels.len;
-    while position > 0 {
-        position -= 1;
-        if let Some(dim) = levels.strided(position) {
-            if dim.src == run as isize && dim.dst == run as isize {
-                levels.remove(position);
-                run *= dim.count;
-                position = levels.len;
-            }
-        }
+    let continues = |axis: &Axis<'_>, run: usize| match strided(axis) {
+        Some(dim) => dim.src == run as isize && dim.dst == run as isize,
+        None => false,
+    };
+    while let Some(position) = levels.iter().rposition(|axis| continues(axis, run)) {
+        run *= strided(&levels.remove(position)).map_or(1, |dim| dim.count);
     }
     run
 }
 
 /// Merge neighbours that together are one regular axis.
 fn merge(levels: &mut Levels<'_>) {
-    let mut position = levels.len;
-    while position > 1 {
-        position -= 1;
-        let (Some(outer), Some(inner)) = (levels.strided(position - 1), levels.strided(position)) else {
+    for position in (1..levels.len()).rev() {
+        let (Some(outer), Some(inner)) = (strided(&levels[position - 1]), strided(&levels[position])) else {
             continue;
         };
         let span = inner.count as isize;
         if outer.src == inner.src.wrapping_mul(span) && outer.dst == inner.dst.wrapping_mul(span) {
             let count = outer.count * inner.count;
             levels.remove(position);
-            levels.slots()[position - 1] = Axis::Strided { count, src: inner.src, dst: inner.dst };
+            levels[position - 1] = Axis::Strided { count, src: inner.src, dst: inner.dst };
         }
     }
 }
@@ -330,37 +277,32 @@ fn merge(levels: &mut Levels<'_>) {
 /// Remove the innermost axes from `levels` and select the kernel for them.
 fn choose<'a>(levels: &mut Levels<'a>, run: usize, unit: usize, src_mask: isize) -> (Inner<'a>, Kernel) {
     let mut inner = Inner { rows: Dim::ONE, cells: Dim::ONE, list: &[], src_mask, run, unit };
-    if levels.len == 0 {
-        return (inner, kernel::grid(&inner));
-    }
-    match levels.remove(levels.len - 1) {
-        Axis::List { offsets } => {
+    match levels.pop() {
+        None => {}
+        Some(Axis::List { offsets }) => {
             inner.list = offsets;
-            (inner, kernel::list(&inner))
+            return (inner, kernel::list(&inner));
         }
-        Axis::Strided { count, src, dst } => {
+        Some(Axis::Strided { count, src, dst }) => {
             inner.cells = Dim { count, src, dst };
             if let Some((position, rows)) = closest_source(levels, inner.cells) {
                 levels.remove(position);
                 inner.rows = rows;
                 return (inner, transpose::tiles(&inner));
             }
-            if levels.len > 0 {
-                if let Some(rows) = levels.strided(levels.len - 1) {
-                    levels.remove(levels.len - 1);
-                    inner.rows = rows;
-                }
+            if let Some(rows) = levels.last().and_then(strided) {
+                levels.pop();
+                inner.rows = rows;
             }
-            (inner, kernel::grid(&inner))
         }
     }
+    (inner, kernel::grid(&inner))
 }
 
 /// Return the axis with a smaller source stride than `cells`, if any.
 fn closest_source(levels: &Levels<'_>, cells: Dim) -> Option<(usize, Dim)> {
-    (0..levels.len)
-        .filter_map(|position| levels.strided(position).map(|dim| (position, dim)))
-        .filter(|(_, dim)| dim.src != 0 && dim.src.unsigned_abs() < cells.src.unsigned_abs())
+    let dims = levels.iter().enumerate().filter_map(|(position, axis)| Some((position, strided(axis)?)));
+    dims.filter(|(_, dim)| dim.src != 0 && dim.src.unsigned_abs() < cells.src.unsigned_abs())
         .min_by_key(|(_, dim)| dim.src.unsigned_abs())
 }
 
@@ -404,12 +346,8 @@ pub fn each_row(axes: &[Axis<'_>], work: &mut dyn FnMut((isize, isize), usize, (
         return;
     }
     merge(&mut levels);
-    let last = levels.len.checked_sub(1).and_then(|position| levels.strided(position));
-    let (row, outer) = match (last, levels.as_slice()) {
-        (Some(dim), [outer @ .., _]) => (dim, outer),
-        (_, all) => (Dim::ONE, all),
-    };
-    all_steps(outer, &mut |src, dst| {
+    let row = levels.pop().as_ref().and_then(strided).unwrap_or(Dim::ONE);
+    all_steps(&levels, &mut |src, dst| {
         work((src + src_shift, dst + dst_shift), row.count, (row.src, row.dst));
         true
     });

@@ -18,6 +18,9 @@ pub struct Walk<'a> {
     pub dst: *mut u8,
 }
 
+// SAFETY: threads only read the walk itself; what they do at its pointers is unsafe anyway.
+unsafe impl Sync for Walk<'_> {}
+
 impl<'a> Walk<'a> {
     fn items(&self) -> usize {
         let counts = self.axes.iter().map(|axis| match axis {
@@ -78,17 +81,15 @@ pub fn in_pieces(
         let pieces = pieces(walk);
         (0..pieces).map(move |piece| (walk, piece, pieces))
     });
-    let tasks = SharedTasks(tasks.collect::<Vec<_>>());
+    let tasks: Vec<_> = tasks.collect();
     // A thread processes consecutive tasks. Neighbours often share cache lines of the destination,
     // and two threads that write to one line slow each other down: single tiles of 200² items of
     // two bytes took three times as long.
-    let ends = batch_ends(
-        tasks.get().iter().map(|(walk, _, pieces)| walk.items() / pieces),
-        total * BATCHES_PER_THREAD,
-    );
+    let ends =
+        batch_ends(tasks.iter().map(|(walk, _, pieces)| walk.items() / pieces), total * BATCHES_PER_THREAD);
     pool::parallel_for(ends.len(), total, None, &|batch| {
         let begin = if batch == 0 { 0 } else { ends[batch - 1] };
-        for (walk, piece, pieces) in &tasks.get()[begin..ends[batch]] {
+        for (walk, piece, pieces) in &tasks[begin..ends[batch]] {
             let Walk { axes, src, dst } = walk.piece(*piece, *pieces);
             work(&axes, src, dst);
         }
@@ -120,15 +121,3 @@ pub(super) fn batch_ends(items: impl Iterator<Item = usize> + Clone, count: usiz
 
 /// The number of batches per thread, if all threads are equally fast.
 const BATCHES_PER_THREAD: usize = 4;
-
-/// A value that several threads read.
-struct SharedTasks<T>(T);
-
-impl<T> SharedTasks<T> {
-    fn get(&self) -> &T {
-        &self.0
-    }
-}
-
-// SAFETY: the threads only read it, and their `work` accesses disjoint destinations.
-unsafe impl<T> Sync for SharedTasks<T> {}

@@ -390,7 +390,7 @@ fn in_pieces_processes_each_walk_once() {
 #[test]
 fn batches_have_consecutive_tasks_of_similar_size() {
     let batch_ends = |items: &[usize], count| pieces::batch_ends(items.iter().copied(), count);
-    assert_eq!(batch_ends(&[], 4), []);
+    assert_eq!(batch_ends(&[], 4), [0_usize; 0]);
     assert_eq!(batch_ends(&[0, 0], 4), [2]);
     assert_eq!(batch_ends(&[10; 12], 4), [3, 6, 9, 12]);
     assert_eq!(batch_ends(&[10; 3], 8), [1, 2, 3]);

@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(ours[E * (N - 1)], src[40 * (N - 1)]);
     }
 
-    /// The vector tiles equal the portable tiles, forevery size of run.
+    /// The vector tiles equal the portable tiles, for every size of run.
     #[test]
     fn vector_tiles_equal_portable_tiles() {
         implementations_agree::<1, 16>();

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::{selection_error, Dim, IndexArray, IndexTransform, MapSource, OutputMap, PerDimension, WHOLE};
-use crate::error::Result;
+use super::{Dim, IndexArray, IndexTransform, MapSource, OutputMap, PerDimension, WHOLE};
+use crate::error::{Error, Result};
 use crate::reduce::AxisBlocks;
 
 /// A base that is divided into blocks.
@@ -57,7 +57,7 @@ impl Blocks {
     /// `Kind::Selection` if the domain is not finite, or a position has no block.
     pub fn sources(&self, view: &IndexTransform) -> Result<Option<BlockSources>> {
         if let Some(dim) = view.dims.iter().find(|dim| !dim.is_finite()) {
-            return Err(selection_error(format!("the dimension {dim} is not finite")));
+            return Err(Error::selection(format!("the dimension {dim} is not finite")));
         }
         if view.dims.iter().any(Dim::is_empty) {
             return Ok(None);
@@ -73,7 +73,7 @@ impl Blocks {
             if is_below || is_above {
                 let message =
                     format!("dimension {number}: positions from {min} to {max} are not all in {dim}");
-                return Err(selection_error(message));
+                return Err(Error::selection(message));
             }
             let (positions_along, index) = match &map.source {
                 MapSource::IndexArray(listed) if map.stride != 0 => {
@@ -87,7 +87,7 @@ impl Blocks {
                         .map(|position| positions_along.partition_point(|known| known < position) as i64);
                     let numbers = IndexArray::new(numbers.collect(), &listed.indices.shape());
                     let numbers =
-                        numbers.ok_or_else(|| selection_error("an index list of another length"))?;
+                        numbers.ok_or_else(|| Error::selection("an index list of another length"))?;
                     let mut order_map = OutputMap::from_index_array(numbers, 0, 1, WHOLE);
                     order_map.simplify(&view.dims)?;
                     (Positions::Listed(positions_along), order_map)
@@ -132,7 +132,7 @@ impl Blocks {
                     let mut shape: PerDimension<usize> = (0..rank).map(|_| 1).collect();
                     shape[k] = items.len();
                     let items = IndexArray::new(items, &shape);
-                    let items = items.ok_or_else(|| selection_error("an index list of another length"))?;
+                    let items = items.ok_or_else(|| Error::selection("an index list of another length"))?;
                     OutputMap::from_index_array(items, 0, 1, WHOLE)
                 }
             });
@@ -144,7 +144,7 @@ impl Blocks {
     fn range_along(&self, k: usize, positions: &Positions, numbers: Range<usize>) -> Result<BlockRange> {
         let count = numbers.len();
         let (Some(first), Some(last)) = (numbers.clone().next(), numbers.clone().next_back()) else {
-            return Err(selection_error("no positions"));
+            return Err(Error::selection("no positions"));
         };
         let (begin, end) =
             (self.base_interval(k, positions.number(first)), self.base_interval(k, positions.number(last)));

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{out_of_bounds_error, selection_error, WHOLE};
-use crate::error::{Error, Kind, Result};
+use super::{out_of_bounds_error, WHOLE};
+use crate::error::{Error, Result};
 
 /// The greatest index; its negative is the least index, and means "no lower bound".
 pub const INFINITE: i64 = (1 << 62) - 1;
@@ -153,7 +153,7 @@ impl Dim {
         };
         match (moved(self.lower, -INFINITE, 0), moved(self.upper, END, 1)) {
             (Some(lower), Some(upper)) => Ok(self.with_bounds(lower, upper, self.implicit)),
-            _ => Err(selection_error(format!("{self} moved by {by} is beyond the range of indices"))),
+            _ => Err(Error::selection(format!("{self} moved by {by} is beyond the range of indices"))),
         }
     }
 
@@ -201,7 +201,7 @@ impl Dim {
             (Some(lower), Some(upper)) if lower.0 <= upper.0 => {
                 Ok(Dim { lower: lower.0, upper: upper.0, implicit: (lower.1, upper.1), label })
             }
-            _ => Err(Error::new(Kind::Argument, format!("the domain {other} does not match {self}"))),
+            _ => Err(Error::argument(format!("the domain {other} does not match {self}"))),
         }
     }
 
@@ -210,7 +210,7 @@ impl Dim {
         match (&self.label, &other.label) {
             (Some(left), Some(right)) if left != right => {
                 let message = format!("dimensions labelled '{left}' and '{right}' do not match");
-                Err(Error::new(Kind::Argument, message))
+                Err(Error::argument(message))
             }
             (left, right) => Ok(left.as_ref().or(right.as_ref()).cloned()),
         }
@@ -243,7 +243,7 @@ impl Dim {
     pub(super) fn sliced(&self, key: Slice) -> Result<(Dim, LinearMap)> {
         let step = key.step.unwrap_or(1);
         if step == 0 {
-            return Err(selection_error(format!("{key}: a step of 0")));
+            return Err(Error::selection(format!("{key}: a step of 0")));
         }
         if (key.start, key.stop, step) == (None, None, 1) {
             return Ok((self.clone(), LinearMap::SAME));
@@ -277,11 +277,11 @@ impl Dim {
     fn check_slice(&self, key: Slice, first: i64, end: i64, step: i64) -> Result<()> {
         if if step > 0 { end < first } else { first < end } {
             let hint = self.negative_index_hint([key.start, key.stop].into_iter().flatten());
-            return Err(selection_error(format!("the slice {key} ends before it begins{hint}")));
+            return Err(Error::selection(format!("the slice {key} ends before it begins{hint}")));
         }
         if step.abs() != 1 && !(-INFINITE < first && first < INFINITE) {
             let bounds = self.bounds();
-            return Err(selection_error(format!(
+            return Err(Error::selection(format!(
                 "the slice {key} begins nowhere: {bounds} has no such bound"
             )));
         }

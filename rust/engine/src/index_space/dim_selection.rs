@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::numpy_key::expand_ellipsis;
-use super::{quoted, selection_error, Dim, IndexTerm, IndexTransform, Slice};
-use crate::error::{Error, Kind, Result};
+use super::{quoted, Dim, IndexTerm, IndexTransform, Slice};
+use crate::error::{Error, Result};
 
 /// Selects dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn select_dims(names: &[DimSelector], dims: &[Dim]) -> Result<Vec<usi
 fn check_unique(numbers: Vec<usize>) -> Result<Vec<usize>> {
     match numbers.iter().enumerate().find(|(number, k)| numbers[..*number].contains(k)) {
         None => Ok(numbers),
-        Some((_, k)) => Err(selection_error(format!("dimension {k} is selected more than once"))),
+        Some((_, k)) => Err(Error::selection(format!("dimension {k} is selected more than once"))),
     }
 }
 
@@ -50,7 +50,7 @@ fn check_unique(numbers: Vec<usize>) -> Result<Vec<usize>> {
 pub(super) fn resolve_number(number: i64, rank: usize) -> Result<usize> {
     let size = rank as i64;
     if !(-size..size).contains(&number) {
-        return Err(selection_error(format!("dimension {number} is outside of [{}, {size})", -size)));
+        return Err(Error::selection(format!("dimension {number} is outside of [{}, {size})", -size)));
     }
     Ok(number.rem_euclid(size) as usize)
 }
@@ -61,7 +61,7 @@ pub(super) fn find_label(label: &str, dims: &[Dim]) -> Result<usize> {
     numbers.ok_or_else(|| {
         let known: Vec<String> =
             dims.iter().map(|dim| quoted(dim.label.as_deref().unwrap_or_default())).collect();
-        selection_error(format!(
+        Error::selection(format!(
             "no dimension has the label {}; the labels are {}",
             quoted(label),
             known.join(", ")
@@ -73,7 +73,7 @@ pub(super) fn find_label(label: &str, dims: &[Dim]) -> Result<usize> {
 pub(super) fn resolve_range(range: Slice, rank: usize) -> Result<Vec<usize>> {
     let by = range.step.unwrap_or(1);
     if by == 0 {
-        return Err(selection_error("a step of 0"));
+        return Err(Error::selection("a step of 0"));
     }
     let size = rank as i64;
     let start = match range.start {
@@ -83,7 +83,7 @@ pub(super) fn resolve_range(range: Slice, rank: usize) -> Result<Vec<usize>> {
     };
     let stop = match range.stop {
         Some(stop) if !(-size - 1..=size).contains(&stop) => {
-            return Err(selection_error(format!("dimensions {range} of {size}")));
+            return Err(Error::selection(format!("dimensions {range} of {size}")));
         }
         Some(stop) if stop < 0 => stop + size,
         Some(stop) => stop,
@@ -91,7 +91,7 @@ pub(super) fn resolve_range(range: Slice, rank: usize) -> Result<Vec<usize>> {
         None => -1,
     };
     if (stop - start).signum() == -by.signum() {
-        return Err(selection_error(format!("dimensions {range} of {size}: it ends before it begins")));
+        return Err(Error::selection(format!("dimensions {range} of {size}: it ends before it begins")));
     }
     Ok(range_numbers(start, stop, by).map(|k| k as usize).collect())
 }
@@ -132,7 +132,7 @@ pub(super) fn numbers_with_new_dims(
     }
     let are_new = if single { vec![true; items.len()] } else { new_flags(terms, items.len())? };
     if items.iter().zip(&are_new).any(|((dim_number, _), &new)| new && dim_number.is_none()) {
-        return Err(selection_error("a new dimension is named by its number: it has no label yet"));
+        return Err(Error::selection("a new dimension is named by its number: it has no label yet"));
     }
     let is_new =
         |k: &usize| items.iter().zip(&are_new).any(|((dim_number, _), &new)| new && *dim_number == Some(*k));
@@ -142,7 +142,7 @@ pub(super) fn numbers_with_new_dims(
         numbers.push(match (dim_number, name) {
             (Some(dim_number), _) => dim_number,
             (None, DimSelector::Label(label)) => old[find_label(label, dims)?],
-            (None, _) => return Err(Error::new(Kind::Internal, "a name without a number")),
+            (None, _) => return Err(Error::internal("a name without a number")),
         });
     }
     check_unique(numbers)
@@ -166,7 +166,7 @@ fn count_dims(name: &DimSelector) -> Result<usize> {
         by != 0 && start.abs_diff(*stop) <= 64 && (stop - start).signum() != -by.signum()
     };
     let Some((start, stop)) = ends.filter(known) else {
-        return Err(selection_error(format!("{range} does not define the number of new dimensions")));
+        return Err(Error::selection(format!("{range} does not define the number of new dimensions")));
     };
     Ok(range_numbers(start, stop, by).count())
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::dim::floor_div;
 use super::{
-    in_dimension, index_error, is_always_empty, out_of_bounds_error, selection_error, BoundedIndexArray, Dim,
-    IndexTransform, MapSource, OutputMap, PerDimension, END, INFINITE, WHOLE,
+    in_dimension, index_error, is_always_empty, out_of_bounds_error, BoundedIndexArray, Dim, IndexTransform,
+    MapSource, OutputMap, PerDimension, END, INFINITE, WHOLE,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 impl IndexTransform {
     /// Compose with `by`, whose implicit bounds follow from this domain.
@@ -26,7 +26,7 @@ impl IndexTransform {
     pub fn resolve_bounds(&self, base: &[Dim]) -> Result<IndexTransform> {
         if base.len() != self.maps.len() {
             let (maps, rank) = (self.maps.len(), base.len());
-            return Err(selection_error(format!("a transform to rank {maps} for a domain of rank {rank}")));
+            return Err(Error::selection(format!("a transform to rank {maps} for a domain of rank {rank}")));
         }
         let empty = is_always_empty(&self.dims);
         let mut inferred_dims: PerDimension<Option<Dim>> = self.dims.iter().map(|_| None).collect();
@@ -88,7 +88,7 @@ pub(super) fn preimage_interval(base_dim: &Dim, offset: i64, stride: i64) -> Res
     };
     let end = end.max(first);
     if first < i128::from(-INFINITE) || end > i128::from(END) {
-        return Err(selection_error(format!(
+        return Err(Error::selection(format!(
             "{base_dim}, moved by {}, is beyond the range of indices",
             -offset
         )));

@@ -116,7 +116,7 @@ impl OutputMap {
         match (i64::try_from(new_offset), i64::try_from(new_stride)) {
             (Ok(new_offset), Ok(new_stride)) => Ok((new_offset, new_stride)),
             _ => {
-                Err(selection_error(format!("offset {new_offset} or stride {new_stride} is beyond 64 bits")))
+                Err(Error::selection(format!("offset {new_offset} or stride {new_stride} is beyond 64 bits")))
             }
         }
     }
@@ -136,7 +136,7 @@ impl OutputMap {
     /// `Kind::Argument` if the input dimension does not exist, or if the index array has another
     /// shape or runs along implicit bounds.
     pub fn validated(self, dims: &[Dim]) -> Result<OutputMap> {
-        let wrong = |message: String| Err(Error::new(Kind::Argument, message));
+        let wrong = |message: String| Err(Error::argument(message));
         match &self.source {
             MapSource::InputDimension(k) if *k >= dims.len() => {
                 wrong(format!("input_dimension {k} is not below {}", dims.len()))
@@ -226,12 +226,6 @@ pub struct IndexTransform {
     pub dims: PerDimension<Dim>,
     /// The output maps, one for each dimension of the base.
     pub maps: PerDimension<OutputMap>,
-}
-
-impl AsRef<IndexTransform> for IndexTransform {
-    fn as_ref(&self) -> &IndexTransform {
-        self
-    }
 }
 
 impl IndexTransform {
@@ -405,7 +399,7 @@ fn check_explicit(indices: &IndexArray, dims: &[Dim]) -> Result<()> {
     let runs = |k: usize| if none { indices.len(k) == 0 } else { indices.varies(k) };
     match dims.iter().enumerate().find(|(k, dim)| runs(*k) && dim.implicit != (false, false)) {
         None => Ok(()),
-        Some((k, _)) => Err(selection_error(format!(
+        Some((k, _)) => Err(Error::selection(format!(
             "dimension {k} runs along an index array, whose bounds cannot be implicit"
         ))),
     }
@@ -426,25 +420,21 @@ pub fn checked_labels(dims: PerDimension<Dim>) -> Result<PerDimension<Dim>> {
 fn check_labels(dims: &[Dim]) -> Result<()> {
     if dims.len() > MAX_RANK {
         let message = format!("{} dimensions, at most {MAX_RANK} are possible", dims.len());
-        return Err(selection_error(message));
+        return Err(Error::selection(message));
     }
     for (k, dim) in dims.iter().enumerate() {
         if dim.label.is_some() && dims[..k].iter().any(|before| before.label == dim.label) {
             let label = quoted(dim.label.as_deref().unwrap_or_default());
             let message = format!("the label {label} stands for several dimensions");
-            return Err(selection_error(message));
+            return Err(Error::selection(message));
         }
     }
     Ok(())
 }
 
-fn selection_error(message: impl Into<String>) -> Error {
-    Error::new(Kind::Selection, message)
-}
-
 /// Return the error of positions outside their bounds.
 fn out_of_bounds_error(message: impl Into<String>) -> Error {
-    Error { code: Some("out_of_bounds"), ..selection_error(message) }
+    Error { code: Some("out_of_bounds"), ..Error::selection(message) }
 }
 
 /// Return a label for messages, shortened if it is long.

@@ -3,10 +3,10 @@
 use super::dim::LinearMap;
 use super::implicit_bounds::{preimage_interval, resolve_dim};
 use super::{
-    check_labels, contains, in_dimension, index_error, is_always_empty, selection_error, Dim, IndexArray,
-    IndexTransform, OutputMap, PerDimension, Slice,
+    check_labels, contains, in_dimension, index_error, is_always_empty, Dim, IndexArray, IndexTransform,
+    OutputMap, PerDimension, Slice,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How index arrays combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(super) fn index_selected(
     let first = terms.iter().filter(|term| term.indexes_nothing()).count();
     let mode = match mode {
         IndexingMode::Outer if first > 0 => {
-            return Err(selection_error(
+            return Err(Error::selection(
                 "a boolean without dimensions is not possible in oindex of selected dimensions",
             ))
         }
@@ -165,7 +165,7 @@ pub(super) fn expand_ellipsis(
         (count.checked_sub(used_dims), open || number.is_some() || used_dims == count)
     else {
         let which = if open || number.is_some() { "there are" } else { "the selection has" };
-        return Err(selection_error(format!("the index has {used_dims} terms, {which} {count} dimensions")));
+        return Err(Error::selection(format!("the index has {used_dims} terms, {which} {count} dimensions")));
     };
     let whole = std::iter::repeat_n(IndexTerm::Slice(Slice::ALL), missing);
     match number {
@@ -358,7 +358,7 @@ fn broadcast_shape<'a>(arrays: impl Iterator<Item = &'a IndexArray> + Clone) -> 
             if *len != other && *len != 1 && other != 1 {
                 let shapes: Vec<String> = arrays.map(|entry| format!("{:?}", entry.shape())).collect();
                 let message = format!("index arrays of shapes {} do not meet", shapes.join(", "));
-                return Err(selection_error(message));
+                return Err(Error::selection(message));
             }
             *len = if *len == 1 { other } else { *len };
         }

@@ -9,11 +9,11 @@ use super::dim::LinearMap;
 use super::dim_selection::{find_label, numbers_with_new_dims, resolve_number, resolve_range, select_dims};
 use super::numpy_key::{index_all, index_selected};
 use super::{
-    check_explicit, check_labels, in_dimension, is_always_empty, out_of_bounds_error, selection_error,
-    BoundedIndexArray, Dim, DimSelector, IndexTerm, IndexTransform, IndexingMode, MapSource, OutputMap,
-    PerDimension, Slice, END, INFINITE,
+    check_explicit, check_labels, in_dimension, is_always_empty, out_of_bounds_error, BoundedIndexArray, Dim,
+    DimSelector, IndexTerm, IndexTransform, IndexingMode, MapSource, OutputMap, PerDimension, Slice, END,
+    INFINITE,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A value for each dimension, or one for all.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl<T> PerDimOrAll<T> {
     fn check(&self, count: usize, what: &str) -> Result<()> {
         match self {
             PerDimOrAll::Each(values) if values.len() != count => {
-                Err(selection_error(format!("{} {what} for {count} dimensions", values.len())))
+                Err(Error::selection(format!("{} {what} for {count} dimensions", values.len())))
             }
             _ => Ok(()),
         }
@@ -118,7 +118,7 @@ impl IndexTransform {
         };
         for operation in operations {
             if matches!(&operation, DimOperation::Index { terms, .. } if adds_dims(terms)) {
-                return Err(selection_error(
+                return Err(Error::selection(
                     "newaxis is not possible after another operation of the expression",
                 ));
             }
@@ -151,7 +151,7 @@ impl IndexTransform {
     /// Translate one dimension.
     fn shift(&mut self, k: usize, by: i128) -> Result<()> {
         self.dims[k] = self.dims[k].translated(by)?;
-        let back = i64::try_from(-by).map_err(|_| selection_error("an offset beyond 64 bits"))?;
+        let back = i64::try_from(-by).map_err(|_| Error::selection("an offset beyond 64 bits"))?;
         for map in self.maps.iter_mut().filter(|map| map.source == MapSource::InputDimension(k)) {
             map.offset = map.compose_linear(back, 1)?.0;
         }
@@ -205,7 +205,7 @@ impl IndexTransform {
         let by_label = labelled(&self.dims) && labelled(to);
         if to.len() != self.dims.len() && !(by_label && to.iter().all(|dim| dim.label.is_some())) {
             let (rank, rank_here) = (to.len(), self.dims.len());
-            return Err(selection_error(format!(
+            return Err(Error::selection(format!(
                 "a domain of rank {rank} for one of rank {rank_here}: without labels they have to agree"
             )));
         }
@@ -215,7 +215,7 @@ impl IndexTransform {
             selected.push(match &target.label {
                 Some(label) if by_label => find_label(label, &self.dims)?,
                 None if by_label => free.next().map(|(k, _)| k).ok_or_else(|| {
-                    selection_error("the domain has more dimensions without label than the view")
+                    Error::selection("the domain has more dimensions without label than the view")
                 })?,
                 _ => k,
             });
@@ -263,15 +263,15 @@ impl DimOperation {
             DimOperation::Label(mut labels) => {
                 if labels.len() != selected.len() {
                     let count = selected.len();
-                    return Err(selection_error(format!("{} labels for {count} dimensions", labels.len())));
+                    return Err(Error::selection(format!("{} labels for {count} dimensions", labels.len())));
                 }
                 view.update_dims(selected, |number, dim| dim.label = labels[number].take())
             }
             DimOperation::Stride(by) => {
                 by.check(selected.len(), "strides")?;
                 let step = each(dims, selected, |number, dim| match by.number(number) {
-                    None => Err(selection_error("each dimension needs a stride")),
-                    Some(0) => Err(selection_error("a stride of 0")),
+                    None => Err(Error::selection("each dimension needs a stride")),
+                    Some(0) => Err(Error::selection("a stride of 0")),
                     Some(by) => Ok((dim.strided(*by), LinearMap { offset: 0, stride: *by })),
                 })?;
                 let mut result = view.compose(step)?;
@@ -307,7 +307,7 @@ impl Translation {
             Translation::By => Ok(i128::from(by)),
             Translation::BackwardBy => Ok(-i128::from(by)),
             Translation::To if dim.lower == -INFINITE => {
-                Err(selection_error(format!("{dim} has no lower bound that could be moved to {by}")))
+                Err(Error::selection(format!("{dim} has no lower bound that could be moved to {by}")))
             }
             Translation::To if !(-INFINITE < by && by <= INFINITE) => {
                 Err(out_of_bounds_error(format!("the origin {by} is beyond the range of indices")))
@@ -355,7 +355,7 @@ fn diagonal(dims: &[Dim], selected: &[usize]) -> Result<IndexTransform> {
 /// Return the order of dimensions after moving the selected ones; the others stay in order.
 fn transposed_order(rank: usize, selected: &[usize], positions: &[usize]) -> Result<PerDimension<usize>> {
     if positions.len() != selected.len() {
-        return Err(selection_error(format!(
+        return Err(Error::selection(format!(
             "{} positions for {} dimensions",
             positions.len(),
             selected.len()
@@ -364,7 +364,7 @@ fn transposed_order(rank: usize, selected: &[usize], positions: &[usize]) -> Res
     if let Some(repeated) =
         positions.iter().enumerate().find(|(number, position)| positions[..*number].contains(position))
     {
-        return Err(selection_error(format!("position {} occurs twice", repeated.1)));
+        return Err(Error::selection(format!("position {} occurs twice", repeated.1)));
     }
     let mut rest = (0..rank).filter(|k| !selected.contains(k));
     let order = (0..rank).filter_map(|target_position| {
@@ -387,7 +387,7 @@ fn target_positions(
             let first =
                 resolve_number(*number, rank)? as i64 + if *number < 0 { 1 - count as i64 } else { 0 };
             if first < 0 || first + count as i64 > rank as i64 {
-                return Err(selection_error(format!("{count} dimensions do not fit at {number}")));
+                return Err(Error::selection(format!("{count} dimensions do not fit at {number}")));
             }
             Ok((first as usize..first as usize + count).collect())
         }
@@ -414,7 +414,7 @@ fn inverse_permutation(order: &[usize], rank: usize) -> Result<PerDimension<usiz
         }
     }
     if order.len() != rank || positions.contains(&rank) {
-        return Err(selection_error(format!("{order:?} is not a permutation of {rank} dimensions")));
+        return Err(Error::selection(format!("{order:?} is not a permutation of {rank} dimensions")));
     }
     Ok(positions)
 }

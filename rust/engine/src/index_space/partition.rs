@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::dim::floor_div;
 use super::to_selection::input_dimensions;
-use super::{selection_error, Dim, IndexArray, IndexTransform, MapSource, OutputMap, PerDimension, WHOLE};
-use crate::error::{Error, Kind, Result};
+use super::{Dim, IndexArray, IndexTransform, MapSource, OutputMap, PerDimension, WHOLE};
+use crate::error::{Error, Result};
 
 /// A half-open interval.
 type Interval = (i64, i64);
@@ -57,7 +57,7 @@ impl Partitioner {
     /// bits or are invalid.
     pub fn new(view: &IndexTransform) -> Result<Option<Partitioner>> {
         if let Some(dim) = view.dims.iter().find(|dim| !dim.is_finite()) {
-            return Err(Error::new(Kind::Argument, format!("the dimension {dim} is not finite")));
+            return Err(Error::argument(format!("the dimension {dim} is not finite")));
         }
         if view.dims.iter().any(Dim::is_empty) {
             return Ok(None);
@@ -76,7 +76,7 @@ impl Partitioner {
             (0..size.len()).partition(|&k| varied >> k & 1 == 1);
         let points = joint.iter().map(|&k| size[k]).try_fold(1, usize::checked_mul);
         let Some(points) = points.filter(|&points| points <= u32::MAX as usize) else {
-            return Err(selection_error("more than 2^32 points in one selection"));
+            return Err(Error::selection("more than 2^32 points in one selection"));
         };
         let (flat, following): (PerDimension<usize>, PerDimension<usize>) = (0..view.maps.len())
             .partition(|&map_number| input_dimensions(&view.maps[map_number]) & varied != 0);
@@ -149,7 +149,7 @@ impl Partitioner {
         }
         let comma = if index.len() == 1 { "," } else { "" };
         let index = index.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-        Err(Error::new(Kind::Argument, format!("no layer has position ({index}{comma})")))
+        Err(Error::argument(format!("no layer has position ({index}{comma})")))
     }
 
     /// Divide all positions, if the view has points.
@@ -178,10 +178,10 @@ impl Partitioner {
         for &first in &firsts {
             inside.clear();
             inside.extend(touched.iter().copied().filter(|&n| {
-                let clamp_to_i64 = |map_number: usize, index: i64| {
-                    boxes[n][map_number].0 <= index && index < boxes[n][map_number].1
-                };
-                self.flat.iter().all(|(map_number, items)| clamp_to_i64(*map_number, items[first as usize]))
+                self.flat.iter().all(|(map_number, items)| {
+                    let (lower, upper) = boxes[n][*map_number];
+                    (lower..upper).contains(&items[first as usize])
+                })
             }));
             let mut numbers = Vec::new();
             for (n, region) in self.divide(self.all_positions(), &inside, boxes, first as usize)? {
@@ -225,20 +225,20 @@ impl Partitioner {
                 }
                 *slot
             };
-            let place_of = |group: u32, item: i64| (group as usize, (cell(target, item) - min) as usize);
+            let slot_of = |group: u32, item: i64| (group as usize, (cell(target, item) - min) as usize);
             let pairs = groups.iter_mut().zip(items).enumerate();
             match firsts.len().checked_mul(span).filter(|&size| size <= 4 * self.points + 4096) {
                 Some(size) => {
                     let mut table = vec![u32::MAX; size];
                     for (point, (group, &item)) in pairs {
-                        let (preimage, along) = place_of(*group, item);
-                        *group = number(&mut table[preimage * span + along], point);
+                        let (row, column) = slot_of(*group, item);
+                        *group = number(&mut table[row * span + column], point);
                     }
                 }
                 None => {
                     let mut table: HashMap<(usize, usize), u32> = HashMap::new();
                     for (point, (group, &item)) in pairs {
-                        *group = number(table.entry(place_of(*group, item)).or_insert(u32::MAX), point);
+                        *group = number(table.entry(slot_of(*group, item)).or_insert(u32::MAX), point);
                     }
                 }
             }
@@ -304,7 +304,7 @@ impl Partitioner {
             [item] => Ok(OutputMap::constant(item)),
             _ => match IndexArray::new(items, &shape) {
                 Some(indices) => Ok(OutputMap::from_index_array(indices, 0, 1, WHOLE)),
-                None => Err(Error::new(Kind::Internal, "an index list of another length")),
+                None => Err(Error::internal("an index list of another length")),
             },
         };
         let number = |k: usize| 1 + self.plain.iter().position(|&plain| plain == k).unwrap_or(0);
@@ -419,7 +419,7 @@ impl Partitioner {
     pub fn by_cells(self, grid: Grid) -> Result<GridPartition> {
         for (k, (dim, (min, max))) in grid.dims.iter().zip(&self.reach).enumerate() {
             if *min < dim.lower || *max >= dim.upper {
-                return Err(selection_error(format!(
+                return Err(Error::selection(format!(
                     "dimension {k}: positions from {min} to {max} are not all in {dim}"
                 )));
             }
@@ -464,26 +464,26 @@ impl Partitioner {
         }
         let count = cell_ranges.iter().map(Vec::len).try_fold(1, usize::checked_mul);
         let count =
-            count.ok_or_else(|| selection_error("the selection touches more chunks than can be counted"))?;
+            count.ok_or_else(|| Error::selection("the selection touches more chunks than can be counted"))?;
         Ok(GridPartition { cutter: self, grid, maps, cell_ranges, count })
     }
 
     /// Return the cells along a dimension, with the interval of the dimension in each.
     fn cells_along(&self, k: usize, maps: &[usize], grid: &Grid) -> Vec<CellRange> {
-        let (mut map_number, end) = (self.view.dims[k].lower, self.view.dims[k].upper);
+        let (mut position, end) = (self.view.dims[k].lower, self.view.dims[k].upper);
         let mut runs = Vec::new();
-        while map_number < end {
+        while position < end {
             let mut end_of_cell = end;
             let mut cells = PerDimension::new();
             for &number in maps {
                 let map = &self.view.maps[number];
-                let cell = grid.cell(number, map.offset.wrapping_add(map.stride.wrapping_mul(map_number)));
+                let cell = grid.cell(number, map.offset.wrapping_add(map.stride.wrapping_mul(position)));
                 let (low, high) = grid.interval(number, cell);
                 end_of_cell = end_of_cell.min(preimage(map, low, high).1);
                 cells.push(cell);
             }
-            runs.push(CellRange { cells, of: RangePositions::Along(k, (map_number, end_of_cell)) });
-            map_number = end_of_cell;
+            runs.push(CellRange { cells, of: RangePositions::Along(k, (position, end_of_cell)) });
+            position = end_of_cell;
         }
         runs
     }

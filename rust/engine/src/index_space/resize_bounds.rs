@@ -1,7 +1,7 @@
 //! Resizing of a view: which bounds of its base must change.
 
 use super::{Dim, IndexTransform, MapSource, OutputMap, PerDimension, END, INFINITE, WHOLE};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// The change of one dimension of the base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,15 +38,15 @@ impl IndexTransform {
         let mut resizes = PerDimension::new();
         for map in &self.maps {
             if !tied && any_change && matches!(map.source, MapSource::IndexArray(_)) {
-                return Err(argument_error(
-                    "only some elements are in the view: give resize_tied_bounds to affect others".into(),
+                return Err(Error::argument(
+                    "only some elements are in the view: give resize_tied_bounds to affect others",
                 ));
             }
             let within = if tied { None } else { affected_interval(&self.dims, map) };
             resizes.push(DimResize { within, ..DimResize::default() });
             let MapSource::InputDimension(dim_number) = map.source else { continue };
             if map.stride.abs() != 1 && any_change && !(is_unchanged(dim_number) && tied) {
-                return Err(argument_error(format!(
+                return Err(Error::argument(format!(
                     "dimension {dim_number} has the stride {} in what it views: it cannot be resized, and \
                      what is between would be affected by resizing others",
                     map.stride
@@ -56,7 +56,7 @@ impl IndexTransform {
                 continue;
             }
             if std::mem::replace(&mut used[dim_number], true) && !tied {
-                return Err(argument_error(format!(
+                return Err(Error::argument(format!(
                     "dimension {dim_number} is a diagonal: give resize_tied_bounds to resize all of its \
                      dimensions"
                 )));
@@ -79,7 +79,7 @@ fn map_bounds(
         let index =
             |bound| map.offset.checked_add(map.stride.checked_mul(bound)?)?.checked_add(is_reversed.into());
         let beyond =
-            || argument_error(format!("dimension {dim_number}: the bound is beyond the range of indices"));
+            || Error::argument(format!("dimension {dim_number}: the bound is beyond the range of indices"));
         bound.map(|bound| index(bound).ok_or_else(beyond)).transpose()
     };
     match is_reversed {
@@ -120,7 +120,7 @@ fn requested(
     for (name, bounds) in [("inclusive_min", lower), ("exclusive_max", upper)] {
         let count = bounds.map_or(dims.len(), <[_]>::len);
         if count != dims.len() {
-            return Err(argument_error(format!("{name}: {count} bounds for {} dimensions", dims.len())));
+            return Err(Error::argument(format!("{name}: {count} bounds for {} dimensions", dims.len())));
         }
     }
     let bound = |bounds: Bounds<'_>, k: usize| bounds.and_then(|bounds| bounds[k]);
@@ -136,23 +136,19 @@ fn check_bounds(
     for (name, implicit, bound) in [("lower", dim.implicit.0, lower), ("upper", dim.implicit.1, upper)] {
         let Some(bound) = bound else { continue };
         if !implicit {
-            return Err(argument_error(format!(
+            return Err(Error::argument(format!(
                 "dimension {k}: the {name} bound of {dim} is explicit and cannot be changed"
             )));
         }
         if bound <= -INFINITE || bound > INFINITE {
-            return Err(argument_error(format!("dimension {k}: {bound} is no bound")));
+            return Err(Error::argument(format!("dimension {k}: {bound} is no bound")));
         }
     }
     let low = lower.unwrap_or(dim.lower);
     match upper {
         Some(end) if end < low => {
-            Err(argument_error(format!("dimension {k}: [{low}, {end}) is not an interval")))
+            Err(Error::argument(format!("dimension {k}: [{low}, {end}) is not an interval")))
         }
         _ => Ok((lower, upper)),
     }
-}
-
-fn argument_error(message: String) -> Error {
-    Error::new(Kind::Argument, message)
 }

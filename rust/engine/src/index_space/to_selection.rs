@@ -10,10 +10,9 @@
 
 use super::index_array::{broadcast, for_each_row, Axis};
 use super::{
-    in_dimension, index_error, is_always_empty, selection_error, Dim, IndexTransform, MapSource, OutputMap,
-    PerDimension,
+    in_dimension, index_error, is_always_empty, Dim, IndexTransform, MapSource, OutputMap, PerDimension,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::selection::Request;
 
 /// The selection of a view, and the layout of its buffer.
@@ -150,20 +149,19 @@ impl IndexTransform {
                 MapSource::InputDimension(k) => (self.dims[k].lower, self.dims[k].upper - 1),
                 MapSource::IndexArray(_) => return None,
             };
-            let number =
-                |map_number: i64| map.compose_linear(map_number, 0).ok()?.0.checked_div_euclid(length);
+            let number = |position: i64| map.compose_linear(position, 0).ok()?.0.checked_div_euclid(length);
             number(min)?.abs_diff(number(max)?).checked_add(1)
         };
-        let met =
-            self.maps.iter().zip(cell).map(cells).try_fold(1u64, |all, map_dims| all.checked_mul(map_dims?));
-        cell.len() == self.maps.len() && met.is_some_and(|met| met <= limit)
+        let total =
+            self.maps.iter().zip(cell).map(cells).try_fold(1u64, |total, cells| total.checked_mul(cells?));
+        cell.len() == self.maps.len() && total.is_some_and(|total| total <= limit)
     }
 
     /// Return the size of each dimension, if all positions are inside the array.
     pub(super) fn checked_sizes(&self, shape: &[usize]) -> Result<PerDimension<usize>> {
         if shape.len() != self.maps.len() {
             let (maps, axes) = (self.maps.len(), shape.len());
-            return Err(selection_error(format!("a view of {maps} axes, the array has {axes}")));
+            return Err(Error::selection(format!("a view of {maps} axes, the array has {axes}")));
         }
         self.check_finite()?;
         let size: PerDimension<usize> = self.dims.iter().map(|dim| dim.size() as usize).collect();
@@ -179,7 +177,7 @@ impl IndexTransform {
 
     fn check_finite(&self) -> Result<()> {
         match self.dims.iter().find(|dim| !dim.is_finite()) {
-            Some(dim) => Err(selection_error(format!("the dimension {dim} is not finite"))),
+            Some(dim) => Err(Error::selection(format!("the dimension {dim} is not finite"))),
             None => Ok(()),
         }
     }
@@ -252,10 +250,9 @@ impl IndexTransform {
                 let axis = |&k: &usize| Axis { len: size[k], stride: isize::from(k == *along) };
                 let axes: PerDimension<Axis> = joint.iter().map(axis).collect();
                 let first = map.offset + map.stride * self.dims[*along].lower;
-                for_each_row(&axes, 0, &mut |map_number, stride, count| {
+                for_each_row(&axes, 0, &mut |start, stride, count| {
                     indices.extend(
-                        (0..count as isize)
-                            .map(|step| first + map.stride * (map_number + step * stride) as i64),
+                        (0..count as isize).map(|step| first + map.stride * (start + step * stride) as i64),
                     );
                 });
             }

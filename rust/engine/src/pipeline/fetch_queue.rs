@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::pipeline::operation::Interrupt;
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::store::{fork, AsyncGet, CancelToken, Completion, OpenResult, ReadHint};
+use crate::store::{fork, AsyncRequest, CancelToken, Completion, OpenResult, ReadHint, StartRequest};
 
 /// The key of a value, and the hint with which to open it.
 pub(crate) type Request = (String, ReadHint);
@@ -32,7 +32,7 @@ const MAX_ARRIVED_PER_WORKER: usize = 4;
 
 /// A queue of requests and their responses.
 struct FetchQueue {
-    store: Arc<dyn AsyncGet>,
+    start: StartRequest,
     /// The maximum number of concurrent requests.
     max_in_flight: usize,
     /// The maximum number of values that wait for processing.
@@ -60,7 +60,7 @@ struct State {
 ///
 /// `threads` threads process the values, or `max_in_flight` if they block on further reads.
 pub(crate) fn run(
-    store: Arc<dyn AsyncGet>,
+    start: StartRequest,
     tasks: usize,
     max_in_flight: usize,
     threads: usize,
@@ -71,7 +71,7 @@ pub(crate) fn run(
     fork::register();
     let max_arrived = MAX_ARRIVED_PER_WORKER * pool::threads();
     let queue =
-        FetchQueue { store, max_in_flight, max_arrived, state: Mutex::default(), arrived: Condvar::new() };
+        FetchQueue { start, max_in_flight, max_arrived, state: Mutex::default(), arrived: Condvar::new() };
     let queue = &Arc::new(queue);
     let next = AtomicUsize::new(0);
     let prepare = |scratch: &mut Scratch| {
@@ -134,14 +134,14 @@ impl FetchQueue {
         }
         state.is_sending = true;
         while self.has_room(&state) {
-            let Some((task, (key, want))) = state.prepared.pop_front() else { break };
+            let Some((task, (key, hint))) = state.prepared.pop_front() else { break };
             state.in_flight += 1;
             drop(state);
             let generation = fork::generation();
             let mut pending = PendingFetch { queue: self.clone(), task, is_complete: false, generation };
             let completion = Completion::new(self.clone(), move |opened| pending.finish(opened));
             let in_flight = pool::guarded(|| {
-                self.store.get(&key, want, completion);
+                (self.start)(AsyncRequest::Open { key, hint, completion });
                 Ok(())
             });
             in_flight.unwrap_or_else(|error| self.stop(error));
@@ -246,14 +246,14 @@ mod tests {
 
     use super::*;
 
-    /// Passes requests to a channel.
-    struct ChannelStore(Mutex<Sender<(String, Completion)>>);
-
-    impl AsyncGet for ChannelStore {
-        fn get(&self, key: &str, _: ReadHint, completion: Completion) {
+    /// Return a function that passes requests to a channel.
+    fn channel_store(sender: Sender<(String, Completion)>) -> StartRequest {
+        let sender = Mutex::new(sender);
+        Arc::new(move |request| {
+            let AsyncRequest::Open { key, completion, .. } = request else { return };
             // Without a receiver the completion is dropped.
-            let _ = self.0.lock().unwrap().send((key.to_owned(), completion));
-        }
+            let _ = sender.lock().unwrap().send((key, completion));
+        })
     }
 
     /// Run `work` for tasks whose requests `respond` answers, with two requests in flight.
@@ -271,15 +271,7 @@ mod tests {
         });
         let request =
             |task: usize, _: &mut Scratch| Ok((task != 3).then(|| (task.to_string(), ReadHint::Whole)));
-        super::run(
-            Arc::new(ChannelStore(Mutex::new(in_flight))),
-            tasks,
-            2,
-            pool::threads(),
-            None,
-            &request,
-            work,
-        )
+        super::run(channel_store(in_flight), tasks, 2, pool::threads(), None, &request, work)
     }
 
     #[test]
@@ -332,25 +324,20 @@ mod tests {
         receiver.recv_timeout(Duration::from_secs(20)).unwrap()
     }
 
-    /// Panics in the thread that answers.
-    struct PanickingStore(Mutex<Sender<Completion>>);
-
-    impl AsyncGet for PanickingStore {
-        #[allow(clippy::panic)]
-        fn get(&self, _: &str, _: ReadHint, completion: Completion) {
+    #[test]
+    #[allow(clippy::panic)]
+    fn panicking_store_ends_the_queue() {
+        let (sender, receiver) = channel::<(String, Completion)>();
+        let answers = move || receiver.iter().for_each(|(_, completion)| completion.complete(Ok(None)));
+        std::thread::Builder::new().name("answers".to_owned()).spawn(answers).unwrap();
+        let channel = channel_store(sender);
+        // Panics in the thread that answers.
+        let store: StartRequest = Arc::new(move |request| {
             if std::thread::current().name() == Some("answers") {
                 panic!("a store");
             }
-            let _ = self.0.lock().unwrap().send(completion);
-        }
-    }
-
-    #[test]
-    fn panicking_store_ends_the_queue() {
-        let (in_flight, receiver) = channel::<Completion>();
-        let answers = move || receiver.iter().for_each(|completion| completion.complete(Ok(None)));
-        std::thread::Builder::new().name("answers".to_owned()).spawn(answers).unwrap();
-        let store = Arc::new(PanickingStore(Mutex::new(in_flight)));
+            channel(request);
+        });
         let request = |_: usize, _: &mut Scratch| Ok(Some((String::new(), ReadHint::Whole)));
         let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| Ok(());
         let finished = with_time_limit(move || super::run(store, 1000, 2, 2, None, &request, &work));
@@ -360,9 +347,8 @@ mod tests {
     #[test]
     fn ended_queue_sends_no_requests() {
         let (in_flight, receiver) = channel();
-        let store = Arc::new(ChannelStore(Mutex::new(in_flight)));
         let queue = FetchQueue {
-            store,
+            start: channel_store(in_flight),
             max_in_flight: 2,
             max_arrived: 8,
             state: Mutex::default(),
@@ -385,13 +371,13 @@ mod tests {
         assert_eq!(receiver.try_iter().count(), 0);
     }
 
-    /// Completes before it returns.
-    struct ImmediateStore;
-
-    impl AsyncGet for ImmediateStore {
-        fn get(&self, _: &str, _: ReadHint, completion: Completion) {
-            completion.complete(Ok(None));
-        }
+    /// Return a function that completes requests before it returns.
+    fn immediate_store() -> StartRequest {
+        Arc::new(|request| {
+            if let AsyncRequest::Open { completion, .. } = request {
+                completion.complete(Ok(None));
+            }
+        })
     }
 
     #[test]
@@ -405,7 +391,7 @@ mod tests {
                 Ok(Some((task.to_string(), ReadHint::Whole)))
             };
             let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| Ok(());
-            super::run(Arc::new(ImmediateStore), TASKS, 3, 2, None, &request, &work)
+            super::run(immediate_store(), TASKS, 3, 2, None, &request, &work)
         });
         finished.unwrap();
     }
@@ -426,6 +412,6 @@ mod tests {
             }
         };
         let request = |task: usize, _: &mut Scratch| Ok(Some((task.to_string(), ReadHint::Suffix(4))));
-        super::run(Arc::new(ImmediateStore), max_in_flight, max_in_flight, 1, None, &request, &work).unwrap();
+        super::run(immediate_store(), max_in_flight, max_in_flight, 1, None, &request, &work).unwrap();
     }
 }

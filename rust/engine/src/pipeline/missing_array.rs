@@ -117,7 +117,7 @@ impl Operation<'_> {
         let mut folders = vec![self.prefix.to_owned()];
         for _ in 0..LISTED_FOLDERS + rank {
             let Some(folder) = folders.pop() else { break };
-            let Some(listing) = self.store.first_entries(&folder, LISTED_ENTRIES)? else { return Ok(()) };
+            let Some(listing) = self.store.first_entries(&folder, LISTED_ENTRIES) else { return Ok(()) };
             for key in &listing.keys {
                 self.check_key(key, &encodings)?;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::array::{Array, Level, PerAxis};
+use crate::array::{Array, Body, Level, PerAxis};
 use crate::copy::{Axis, Item};
 use crate::error::Result;
 use crate::grid::{self, DimGrid};
@@ -12,7 +12,7 @@ use crate::pipeline::upload_queue::{self, EncodedChunk};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
-use crate::store::{OpenResult, ReadHint, Store};
+use crate::store::{Call, OpenResult, ReadHint, Store};
 
 use smallvec::SmallVec;
 
@@ -63,6 +63,23 @@ pub enum Executor {
     Blocking(usize),
 }
 
+/// The requests of tasks that run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requests {
+    /// None: the store does not block.
+    None,
+    /// Reads of chunks, or of some subchunks of shards.
+    Reads,
+    /// Writes of chunks or shards.
+    Writes,
+}
+
+/// The decoded bytes of chunks in flight; more would cost memory, and no longer hide latency.
+const MAX_BYTES_IN_FLIGHT: usize = 64 << 20;
+
+/// The number of requests that are in flight whatever their size.
+const MIN_IN_FLIGHT: usize = 8;
+
 impl Executor {
     /// Choose for `tasks` tasks of `bytes` decoded bytes each, and a store that needs `concurrency`
     /// requests in flight (0: it does not block).
@@ -73,6 +90,14 @@ impl Executor {
             _ if concurrency > threads => Executor::Blocking(concurrency),
             _ if threads > 1 && tasks.saturating_mul(bytes) >= PARALLEL_BYTES => Executor::Pool,
             _ => Executor::CallingThread,
+        }
+    }
+
+    /// As [`Executor::choose`] if `may_spread`, otherwise the calling thread.
+    pub(crate) fn choose_if(may_spread: bool, tasks: usize, bytes: usize, concurrency: usize) -> Executor {
+        match may_spread {
+            true => Executor::choose(tasks, bytes, concurrency),
+            false => Executor::CallingThread,
         }
     }
 
@@ -206,15 +231,8 @@ type ProcessValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<OpenResult>, &mut Scr
 /// Encodes a chunk; None: it has no value, or needs the stored one.
 type EncodeChunk<'m> = &'m (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<Option<Arc<Vec<u8>>>> + Sync);
 
-/// Encodes and stores a chunk.
-type StoreChunk<'s> = &'s (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync);
-
-/// Calls a function with the chunk of a task.
-type WithTaskChunk<'t> = &'t (dyn Fn(usize, &mut Scratch, &mut dyn FnMut(&Chunk<'_, '_>, &mut Scratch) -> Result<()>) -> Result<()>
-         + Sync);
-
-/// Receives the executor, the number of tasks, and a function that runs one.
-type RunTasks<'t> = &'t dyn Fn(Executor, usize, WithTaskChunk<'_>) -> Result<()>;
+/// Processes a chunk.
+type ProcessChunk<'w> = &'w (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync);
 
 /// A chunk that a selection touches.
 pub struct Chunk<'k, 's> {
@@ -235,32 +253,24 @@ impl<'a> Operation<'a> {
     }
 }
 
-impl Operation<'_> {
+impl<'a> Operation<'a> {
     /// Return the bounds inside which a write must know every element, if it has bounds.
     pub(crate) fn bounds(&self) -> Option<&[u64]> {
         (!self.keeps_past).then_some(&self.array.shape)
     }
 
-    /// Run `work` forevery chunk that `selection` touches; errors name the chunk. The store needs
-    /// `concurrency` requests in flight.
-    pub fn each_chunk(
-        self,
-        selection: &Selection,
-        concurrency: usize,
-        work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
-    ) -> Result<()> {
-        self.check_may_block(concurrency)?;
-        self.each_task(selection, concurrency, &|run, tasks, of| {
-            run.each(tasks, self.interrupt, &|task, scratch| {
-                of(task, scratch, &mut |chunk, scratch| work(chunk, scratch))
-            })
-        })
+    /// Run `work` for every chunk that `selection` touches; errors name the chunk.
+    pub fn each_chunk(self, selection: &Selection, requests: Requests, work: ProcessChunk<'_>) -> Result<()> {
+        self.check_may_block(requests)?;
+        let Some(chunks) = self.chunks(selection, requests)? else { return Ok(()) };
+        let work = |task, scratch: &mut Scratch| chunks.with(task, scratch, work);
+        chunks.run.each(chunks.division.tasks(), self.interrupt, &work)
     }
 
     /// Return an error if this thread must not block on the store or on a key: the holder of the
     /// key may wait for this thread.
-    fn check_may_block(self, concurrency: usize) -> Result<()> {
-        if concurrency > 0 {
+    fn check_may_block(self, requests: Requests) -> Result<()> {
+        if self.concurrency(requests) > 0 {
             self.store.check_may_block()
         } else {
             Ok(())
@@ -273,30 +283,23 @@ impl Operation<'_> {
         self,
         selection: &Selection,
         make: EncodeChunk<'_>,
-        store: StoreChunk<'_>,
+        store: ProcessChunk<'_>,
     ) -> Result<()> {
-        let concurrency = self.store.write_concurrency();
-        self.check_may_block(concurrency)?;
-        self.each_task(selection, concurrency, &|run, tasks, of| {
-            let store_chunk = |task: usize, scratch: &mut Scratch| {
-                of(task, scratch, &mut |chunk, scratch| store(chunk, scratch))
-            };
-            let encode = |task, scratch: &mut Scratch| {
-                let mut encode = None;
-                of(task, scratch, &mut |chunk, scratch| {
+        self.check_may_block(Requests::Writes)?;
+        let Some(chunks) = self.chunks(selection, Requests::Writes)? else { return Ok(()) };
+        let tasks = chunks.division.tasks();
+        let store_chunk = |task, scratch: &mut Scratch| chunks.with(task, scratch, store);
+        if let Executor::Blocking(limit) = chunks.run {
+            if let Some(start) = self.store.async_requests(Call::Update) {
+                let encode = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| {
                     let (key, cell) = (chunk.key.to_owned(), chunk.cell.into());
-                    encode = make(chunk, scratch)?.map(|value| EncodedChunk { key, cell, value });
-                    Ok(())
-                })?;
-                Ok(encode)
-            };
-            if let Executor::Blocking(limit) = run {
-                if let Some(put) = self.store.async_put() {
-                    return upload_queue::run(put, tasks, limit, self.interrupt, &encode, &store_chunk);
-                }
+                    Ok(make(chunk, scratch)?.map(|value| EncodedChunk { key, cell, value }))
+                };
+                let encode = |task, scratch: &mut Scratch| chunks.with(task, scratch, encode);
+                return upload_queue::run(start, tasks, limit, self.interrupt, &encode, &store_chunk);
             }
-            run.each(tasks, self.interrupt, &store_chunk)
-        })
+        }
+        chunks.run.each(tasks, self.interrupt, &store_chunk)
     }
 
     /// Run `work`, which uses the store, for 0..`tasks`.
@@ -320,18 +323,12 @@ impl Operation<'_> {
         hint: &(dyn Fn(&Chunk<'_, '_>) -> ReadHint + Sync),
         work: ProcessValue<'_>,
     ) -> Result<()> {
-        self.each_task(selection, self.store.concurrency(), &|run, tasks, of| {
-            let request = |task, scratch: &mut Scratch| {
-                let mut request_of_task = None;
-                of(task, scratch, &mut |chunk, _| {
-                    request_of_task = Some((chunk.key.to_owned(), hint(chunk)));
-                    Ok(())
-                })?;
-                Ok(request_of_task)
-            };
-            self.fetch_each(run, tasks, &request, &|task, mut fetch_each, scratch| {
-                of(task, scratch, &mut |chunk, scratch| work(chunk, fetch_each.take(), scratch))
-            })
+        let Some(chunks) = self.chunks(selection, Requests::Reads)? else { return Ok(()) };
+        let request = |task, scratch: &mut Scratch| {
+            chunks.with(task, scratch, |chunk, _| Ok(Some((chunk.key.to_owned(), hint(chunk)))))
+        };
+        self.fetch_each(chunks.run, chunks.division.tasks(), &request, &|task, opened, scratch| {
+            chunks.with(task, scratch, |chunk, scratch| work(chunk, opened, scratch))
         })
     }
 
@@ -346,8 +343,8 @@ impl Operation<'_> {
     ) -> Result<()> {
         self.store.check_may_block()?;
         if let Executor::Blocking(limit) = run {
-            if let Some(ask) = self.store.async_get() {
-                return fetch_queue::run(ask, tasks, limit, pool::threads(), self.interrupt, request, work);
+            if let Some(start) = self.store.async_requests(Call::Open) {
+                return fetch_queue::run(start, tasks, limit, pool::threads(), self.interrupt, request, work);
             }
         }
         let order = self.cached_first(tasks, request);
@@ -358,13 +355,13 @@ impl Operation<'_> {
     /// Return the order of tasks that uses cached values before other reads evict them; None: any
     /// order.
     fn cached_first(self, tasks: usize, request: fetch_queue::MakeRequest<'_>) -> Option<Vec<usize>> {
-        if tasks < 2 || !self.store.can_cache(0) {
+        if tasks < 2 || !self.store.info().can_cache(0) {
             return None;
         }
         let is_in_cache = |scratch: &mut Scratch, task| {
             // The task reports the error.
             let request_of_task = request(task, scratch).ok().flatten();
-            request_of_task.is_some_and(|(key, _)| self.store.is_cached(&key))
+            request_of_task.is_some_and(|(key, _)| self.store.cache_state(&key).has_content)
         };
         let (mut first, rest): (Vec<usize>, Vec<usize>) =
             Scratch::with(|scratch| (0..tasks).partition(|&task| is_in_cache(scratch, task)));
@@ -373,12 +370,15 @@ impl Operation<'_> {
         is_mixed.then_some(first)
     }
 
-    /// Call `work` with the executor, the number of chunks that `selection` touches, and a function
-    /// that processes one of them.
-    fn each_task(self, selection: &Selection, concurrency: usize, work: RunTasks<'_>) -> Result<()> {
+    /// Return the chunks that `selection` touches; None if it is empty.
+    pub(crate) fn chunks<'s>(
+        self,
+        selection: &'s Selection,
+        requests: Requests,
+    ) -> Result<Option<Chunks<'a, 's>>> {
         let whole = selection.piece();
         if whole.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let division = self.divide(&whole)?;
         let spread = self.shares_workers(division.tasks());
@@ -387,20 +387,10 @@ impl Operation<'_> {
             tasks => {
                 let mut first = PerAxis::new();
                 division.task(0, &mut first);
-                self.run(&first, tasks, concurrency)?
+                self.run(&first, tasks, requests)?
             }
         };
-        work(run, division.tasks(), &|task, scratch, with| {
-            let mut cell = PerAxis::new();
-            let piece = division.task(task, &mut cell);
-            let mut key = std::mem::take(&mut scratch.key);
-            let result = self.with_chunk(&cell, &mut key, |key, level, origin| {
-                let portion = Portion { level, piece: &piece, origin };
-                with(&Chunk { key, cell: &cell, portion, spread }, scratch)
-            });
-            scratch.key = key;
-            result
-        })
+        Ok(Some(Chunks { operation: self, division, spread, run }))
     }
 
     /// Divide a selection among chunks.
@@ -411,9 +401,24 @@ impl Operation<'_> {
     }
 
     /// Choose the executor for `tasks` chunks, the first of which is at `cell`.
-    pub(crate) fn run(self, cell: &[u64], tasks: usize, concurrency: usize) -> Result<Executor> {
-        let level = self.array.level(&grid::bounds(&self.array.dim_grids, cell).1)?;
-        Ok(Executor::choose(tasks, level.decoded_bytes, concurrency))
+    pub(crate) fn run(self, cell: &[u64], tasks: usize, requests: Requests) -> Result<Executor> {
+        let shape = grid::bounds(&self.array.dim_grids, cell).1;
+        let level = self.array.level(&shape).map_err(|error| error.at_chunk(cell))?;
+        let bytes = match &level.body {
+            Body::Shard(shard) if requests == Requests::Reads => shard.level.decoded_bytes,
+            _ => level.decoded_bytes,
+        };
+        let most = (MAX_BYTES_IN_FLIGHT / bytes.max(1)).max(MIN_IN_FLIGHT);
+        Ok(Executor::choose(tasks, level.decoded_bytes, self.concurrency(requests).min(most)))
+    }
+
+    /// Return how many requests the store needs in flight.
+    fn concurrency(self, requests: Requests) -> usize {
+        match requests {
+            Requests::None => 0,
+            Requests::Reads => self.store.concurrency(),
+            Requests::Writes => self.store.info().write_concurrency,
+        }
     }
 
     /// Return whether workers share the subchunks of one shard, because the operation has few
@@ -422,20 +427,47 @@ impl Operation<'_> {
         chunks < 2 * pool::threads()
     }
 
-    /// Run `work` with the key of a chunk (written to `key`), its level, and the array index of its
-    /// first element; errors name the chunk.
+    /// Run `work` with the key of a chunk, its level, and the array index of its first element;
+    /// errors name the chunk.
     pub(crate) fn with_chunk<R>(
         self,
         cell: &[u64],
-        key: &mut String,
-        work: impl FnOnce(&str, &Level, &[u64]) -> Result<R>,
+        scratch: &mut Scratch,
+        work: impl FnOnce(&str, &Level, &[u64], &mut Scratch) -> Result<R>,
     ) -> Result<R> {
         let (origin, shape) = grid::bounds(&self.array.dim_grids, cell);
-        let result = self.array.format_key(self.prefix, cell, key).and_then(|()| {
+        let mut key = std::mem::take(&mut scratch.key);
+        let result = self.array.format_key(self.prefix, cell, &mut key).and_then(|()| {
             let level = self.array.level(&shape)?;
-            work(key, &level, &origin).map_err(|error| error.at_key(key))
+            work(&key, &level, &origin, scratch).map_err(|error| error.at_key(&key))
         });
+        scratch.key = key;
         result.map_err(|error| error.at_chunk(cell))
+    }
+}
+
+/// The chunks that a selection touches, each a task.
+pub(crate) struct Chunks<'a, 's> {
+    operation: Operation<'a>,
+    pub(crate) division: Division<'s>,
+    spread: bool,
+    run: Executor,
+}
+
+impl Chunks<'_, '_> {
+    /// Run `work` with the chunk of a task; errors name the chunk.
+    pub(crate) fn with<R>(
+        &self,
+        task: usize,
+        scratch: &mut Scratch,
+        work: impl FnOnce(&Chunk<'_, '_>, &mut Scratch) -> Result<R>,
+    ) -> Result<R> {
+        let mut cell = PerAxis::new();
+        let piece = self.division.task(task, &mut cell);
+        self.operation.with_chunk(&cell, scratch, |key, level, origin, scratch| {
+            let portion = Portion { level, piece: &piece, origin };
+            work(&Chunk { key, cell: &cell, portion, spread: self.spread }, scratch)
+        })
     }
 }
 

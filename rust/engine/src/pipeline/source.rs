@@ -54,7 +54,23 @@ impl DecodedSlot<'_> {
 #[derive(Clone, Copy)]
 enum Data<'a> {
     Bytes(&'a [u8]),
-    Reader { object: &'a dyn ValueReader, key: Option<&'a str>, offset: u64, size: u64, flags: ReadFlags },
+    Reader(ReaderRange<'a>),
+}
+
+/// A range of an open value.
+#[derive(Clone, Copy)]
+struct ReaderRange<'a> {
+    object: &'a dyn ValueReader,
+    key: Option<&'a str>,
+    offset: u64,
+    size: u64,
+    flags: ReadFlags,
+}
+
+impl ReaderRange<'_> {
+    fn read(&self, out: &mut [u8]) -> Result<()> {
+        self.object.read_with(self.offset, out, self.flags)
+    }
 }
 
 /// A range of a stored value that is not in memory.
@@ -72,13 +88,10 @@ impl<'a> Source<'a> {
     pub fn of(object: &'a dyn ValueReader) -> Source<'a> {
         let data = match object.bytes() {
             Some(bytes) => Data::Bytes(bytes),
-            None => Data::Reader {
-                object,
-                key: None,
-                offset: 0,
-                size: object.size(),
-                flags: ReadFlags::default(),
-            },
+            None => {
+                let (size, flags) = (object.size(), ReadFlags::default());
+                Data::Reader(ReaderRange { object, key: None, offset: 0, size, flags })
+            }
         };
         Source {
             data,
@@ -91,18 +104,15 @@ impl<'a> Source<'a> {
 
     /// Return the same bytes, as the value of a key.
     pub fn of_key(self, key: &'a str) -> Source<'a> {
-        match self.data {
-            Data::Reader { object, offset, size, flags, .. } => {
-                Source { data: Data::Reader { object, key: Some(key), offset, size, flags }, ..self }
-            }
-            Data::Bytes(_) => self,
-        }
+        self.with_range(|range| ReaderRange { key: Some(key), ..range })
     }
 
     /// Return the range of a value with a key, if it is not in memory.
     pub fn remote_range(&self) -> Option<RemoteRange<'a>> {
         match self.data {
-            Data::Reader { object, key, offset, .. } => key.map(|key| RemoteRange { object, key, offset }),
+            Data::Reader(ReaderRange { object, key, offset, .. }) => {
+                key.map(|key| RemoteRange { object, key, offset })
+            }
             Data::Bytes(_) => None,
         }
     }
@@ -135,20 +145,24 @@ impl<'a> Source<'a> {
 
     /// Return the same bytes, for a cache that holds only the decoded chunk.
     pub fn caching_decoded_only(self) -> Source<'a> {
-        self.with_flags(|flags| ReadFlags { decoded_is_cached: true, ..flags })
+        self.with_range(|range| {
+            let flags = ReadFlags { decoded_is_cached: true, ..range.flags };
+            ReaderRange { flags, ..range }
+        })
     }
 
     /// Return the same bytes, read as the continuation of an earlier request.
     pub fn continuing_request(self) -> Source<'a> {
-        self.with_flags(|flags| ReadFlags { continues_request: true, ..flags })
+        self.with_range(|range| {
+            let flags = ReadFlags { continues_request: true, ..range.flags };
+            ReaderRange { flags, ..range }
+        })
     }
 
-    fn with_flags(self, change: impl Fn(ReadFlags) -> ReadFlags) -> Source<'a> {
+    fn with_range(self, change: impl Fn(ReaderRange<'a>) -> ReaderRange<'a>) -> Source<'a> {
         match self.data {
             Data::Bytes(_) => self,
-            Data::Reader { object, key, offset, size, flags } => {
-                Source { data: Data::Reader { object, key, offset, size, flags: change(flags) }, ..self }
-            }
+            Data::Reader(range) => Source { data: Data::Reader(change(range)), ..self },
         }
     }
 
@@ -177,7 +191,7 @@ impl<'a> Source<'a> {
     pub fn in_memory(&self) -> Option<&'a [u8]> {
         match self.data {
             Data::Bytes(bytes) => Some(bytes),
-            Data::Reader { .. } => None,
+            Data::Reader(_) => None,
         }
     }
 
@@ -185,7 +199,7 @@ impl<'a> Source<'a> {
     pub fn size(&self) -> u64 {
         match self.data {
             Data::Bytes(bytes) => bytes.len() as u64,
-            Data::Reader { size, .. } => size,
+            Data::Reader(range) => range.size,
         }
     }
 
@@ -193,7 +207,7 @@ impl<'a> Source<'a> {
     pub fn is_in_cache(&self) -> bool {
         match self.data {
             Data::Bytes(_) => true,
-            Data::Reader { object, offset, size, .. } => object.is_cached(offset, size),
+            Data::Reader(range) => range.object.is_cached(range.offset, range.size),
         }
     }
 
@@ -220,9 +234,7 @@ impl<'a> Source<'a> {
         }
         let data = match self.data {
             Data::Bytes(bytes) => Data::Bytes(&bytes[offset as usize..(offset + size) as usize]),
-            Data::Reader { object, key, offset: start, flags, .. } => {
-                Data::Reader { object, key, offset: start + offset, size, flags }
-            }
+            Data::Reader(range) => Data::Reader(ReaderRange { offset: range.offset + offset, size, ..range }),
         };
         let (position, decoded_slot) = (self.position_of(offset), self.cache_from(offset));
         Ok(Source { data, position, decoded_slot, ..*self })
@@ -235,7 +247,7 @@ impl<'a> Source<'a> {
                 out.copy_from_slice(bytes);
                 Ok(())
             }
-            Data::Reader { object, offset, flags, .. } => object.read_with(offset, out, flags),
+            Data::Reader(range) => range.read(out),
         }
     }
 
@@ -245,9 +257,9 @@ impl<'a> Source<'a> {
         reserve(out, size)?;
         match self.data {
             Data::Bytes(bytes) => out.extend_from_slice(bytes),
-            Data::Reader { object, offset, flags, .. } => {
+            Data::Reader(range) => {
                 out.resize(before + size, 0);
-                object.read_with(offset, &mut out[before..], flags)?;
+                range.read(&mut out[before..])?;
             }
         }
         Ok(())
@@ -268,9 +280,9 @@ impl<'a> Source<'a> {
         }
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),
-            Data::Reader { object, offset, size, flags, .. } => {
+            Data::Reader(range) => {
                 let out = sized(buffer, size as usize)?;
-                object.read_with(offset, out, flags)?;
+                range.read(out)?;
                 Ok(out)
             }
         }

@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::pipeline::operation::{Executor, Interrupt};
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::store::{fork, AsyncPut, CancelToken, Completion};
+use crate::store::{fork, AsyncRequest, CancelToken, Completion, StartRequest};
 
 /// The maximum size of encoded chunks that wait for upload.
 const MAX_READY_BYTES: usize = 64 << 20;
@@ -32,7 +32,7 @@ pub(crate) type Wait<'w> = &'w (dyn Fn(usize, &mut Scratch) -> Result<()> + Sync
 
 /// A queue of encoded chunks and uploads in flight.
 struct UploadQueue {
-    store: Arc<dyn AsyncPut>,
+    start: StartRequest,
     /// The maximum number of uploads in flight, and of chunks that wait.
     max_in_flight: usize,
     /// The fork generation of the process.
@@ -80,7 +80,7 @@ impl State {
 /// Tasks without an encoded chunk run `wait`. The first error ends the queue, after the uploads in
 /// flight.
 pub(crate) fn run(
-    store: Arc<dyn AsyncPut>,
+    start: StartRequest,
     tasks: usize,
     max_in_flight: usize,
     interrupt: Option<Interrupt<'_>>,
@@ -88,7 +88,7 @@ pub(crate) fn run(
     wait: Wait<'_>,
 ) -> Result<()> {
     fork::register();
-    let queue = &UploadQueue::new(store, max_in_flight);
+    let queue = &UploadQueue::new(start, max_in_flight);
     let check = || {
         let is_interrupted = interrupt.is_some_and(|interrupt| interrupt());
         if is_interrupted {
@@ -130,10 +130,10 @@ fn interrupted() -> Error {
 }
 
 impl UploadQueue {
-    fn new(store: Arc<dyn AsyncPut>, max_in_flight: usize) -> Arc<Self> {
+    fn new(start: StartRequest, max_in_flight: usize) -> Arc<Self> {
         let generation = fork::generation();
         Arc::new(UploadQueue {
-            store,
+            start,
             max_in_flight,
             generation,
             state: Mutex::default(),
@@ -226,7 +226,7 @@ impl UploadQueue {
             let completion = Completion::new(self.clone(), move |result| pending.finish(result.map(drop)));
             // The panic hook reports a panic. Dropping the completion ends the queue with an error.
             let _ = pool::guarded(|| {
-                self.store.put(&key, &value, completion);
+                (self.start)(AsyncRequest::Put { key, value, completion });
                 Ok(())
             });
             state = self.lock();
@@ -307,14 +307,14 @@ mod tests {
 
     type Upload = (String, usize, Completion<Option<Version>>);
 
-    /// Passes uploads to a channel.
-    struct ChannelStore(Mutex<Sender<Upload>>);
-
-    impl AsyncPut for ChannelStore {
-        fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
+    /// Return a function that passes uploads to a channel.
+    fn channel_store(sender: Sender<Upload>) -> StartRequest {
+        let sender = Mutex::new(sender);
+        Arc::new(move |request| {
+            let AsyncRequest::Put { key, value, completion } = request else { return };
             // Without a receiver the completion is dropped.
-            let _ = self.0.lock().unwrap().send((key.to_owned(), value.len(), completion));
-        }
+            let _ = sender.lock().unwrap().send((key, value.len(), completion));
+        })
     }
 
     fn encoded(task: usize, bytes: usize) -> EncodedChunk {
@@ -340,7 +340,7 @@ mod tests {
                 respond(std::iter::once(first).chain(uploads.try_iter()).collect());
             }
         });
-        run(Arc::new(ChannelStore(Mutex::new(sender))), TASKS, LIMIT, interrupt, encode, wait)
+        run(channel_store(sender), TASKS, LIMIT, interrupt, encode, wait)
     }
 
     fn complete_all(uploads: Vec<Upload>) {
@@ -468,25 +468,21 @@ mod tests {
         assert!(max_in_flight.into_inner() <= size * (4 + LIMIT + 2 * pool::threads()));
     }
 
-    /// Completes before it returns.
-    struct ImmediateStore;
-
-    impl AsyncPut for ImmediateStore {
-        fn put(&self, _: &str, _: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
-            completion.complete(Ok(None));
-        }
-    }
-
     #[test]
     fn store_may_complete_at_once() {
         let encode = |task: usize, _: &mut Scratch| Ok(Some(encoded(task, 1)));
-        run(Arc::new(ImmediateStore), 100_000, LIMIT, None, &encode, NO_WAIT).unwrap();
+        let complete: StartRequest = Arc::new(|request| {
+            if let AsyncRequest::Put { completion, .. } = request {
+                completion.complete(Ok(None));
+            }
+        });
+        run(complete, 100_000, LIMIT, None, &encode, NO_WAIT).unwrap();
     }
 
     /// A store whose uploads the test completes.
-    fn slow_task() -> (Arc<ChannelStore>, std::sync::mpsc::Receiver<Upload>) {
+    fn slow_task() -> (StartRequest, std::sync::mpsc::Receiver<Upload>) {
         let (sender, uploads) = channel();
-        (Arc::new(ChannelStore(Mutex::new(sender))), uploads)
+        (channel_store(sender), uploads)
     }
 
     #[test]

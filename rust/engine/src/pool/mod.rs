@@ -49,14 +49,8 @@ const MAX_WAITERS: usize = 256;
 /// The maximum number of threads that run waiting tasks, for all jobs.
 const MAX_HELPERS: usize = 256;
 
-/// The pool for computations; null before first use and in a forked child.
-static WORKERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
-
-/// The pool for waiting operations.
-static WAITERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
-
-/// The pool for waiting tasks.
-static HELPERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// The pool of each [`PoolKind`]; null before first use and in a forked child.
+static POOLS: [AtomicPtr<Pool>; 3] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 3];
 
 /// The number of forks between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -82,7 +76,7 @@ pub fn threads() -> usize {
 pub fn set_threads(limit: usize) {
     LIMIT.store(limit, Ordering::Relaxed);
     // SAFETY: a pool is never freed.
-    if let Some(pool) = unsafe { WORKERS.load(Ordering::Acquire).as_ref() } {
+    if let Some(pool) = unsafe { PoolKind::Work.pool().load(Ordering::Acquire).as_ref() } {
         let _state = pool.lock();
         pool.work.notify_all();
     }
@@ -301,6 +295,7 @@ impl State {
 /// The work that the threads of a pool run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PoolKind {
+    /// Computations.
     Work,
     /// Operations that wait.
     Wait,
@@ -311,11 +306,7 @@ enum PoolKind {
 impl PoolKind {
     /// Return the pool of this process; null before first use and in a forked child.
     fn pool(self) -> &'static AtomicPtr<Pool> {
-        match self {
-            PoolKind::Work => &WORKERS,
-            PoolKind::Wait => &WAITERS,
-            PoolKind::Help => &HELPERS,
-        }
+        &POOLS[self as usize]
     }
 }
 
@@ -564,7 +555,7 @@ fn clear_pools_in_children() {
 
     extern "C" fn clear_pools() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
-        for pool in [&WORKERS, &WAITERS, &HELPERS] {
+        for pool in &POOLS {
             pool.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
     }

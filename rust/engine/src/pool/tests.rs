@@ -1,4 +1,5 @@
-//! Tests of the pool with errors, panics, nesting, interrupts, forks and load.
+//! Tests of the pool with errors, panics, nesting, interrupts and load; `tests/fork.rs` has those with
+//! forks.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -318,84 +319,6 @@ fn limit_changes_number_of_workers() {
         }
         set_threads(5);
         gather(5);
-    });
-}
-
-/// Run `test` in a forked child; its panic or hang fails the test.
-fn in_child(test: impl FnOnce()) {
-    // SAFETY: the child runs only the test and leaves by `_exit`; glibc's allocator works after
-    // fork.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0);
-    if child == 0 {
-        // SAFETY: plain system calls.
-        unsafe { libc::alarm(20) };
-        let code = i32::from(catch_unwind(AssertUnwindSafe(test)).is_err());
-        // SAFETY: ends the child without running the parent's handlers.
-        unsafe { libc::_exit(code) };
-    }
-    let mut status = 0;
-    // SAFETY: the child of this process, and a local variable.
-    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
-    assert_eq!((waited, status), (child, 0));
-}
-
-/// A child that is forked while the parent's workers are busy (and lock locks) has a working pool.
-#[test]
-fn forked_child_has_its_own_pool() {
-    with_limit(4, || {
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
-                        parallel_for(16, 4, None, &|_| Ok(())).unwrap();
-                    }
-                });
-            }
-            for _ in 0..30 {
-                in_child(|| {
-                    count_runs(200, 4);
-                    let (sender, receiver) = mpsc::channel();
-                    spawn(0, move |_| sender.send(5).unwrap());
-                    assert_eq!(receiver.recv().unwrap(), 5);
-                    // The same for a grandchild.
-                    in_child(|| count_runs(50, 4));
-                });
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
-        count_runs(200, 4);
-    });
-}
-
-/// A task that forks: the child's job ends with an error instead of blocking forever.
-#[test]
-fn fork_inside_task_is_an_error_in_the_child() {
-    with_limit(2, || {
-        let (caller, barrier) = (std::thread::current().id(), Barrier::new(2));
-        let forked = AtomicU64::new(u64::MAX);
-        let outcome = parallel_for(2, 2, None, &|_| {
-            barrier.wait();
-            if std::thread::current().id() == caller {
-                // SAFETY: the child only returns from the job and leaves by `_exit`.
-                forked.store(unsafe { libc::fork() } as u64, Ordering::SeqCst);
-            } else {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Ok(())
-        });
-        let child = forked.into_inner();
-        if child == 0 {
-            let is_reported = outcome.is_err_and(|error| error.kind == Kind::Internal);
-            // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!is_reported)) };
-        }
-        outcome.unwrap();
-        let mut status = 0;
-        // SAFETY: the child of this process, and a local variable.
-        unsafe { libc::waitpid(child as libc::pid_t, &mut status, 0) };
-        assert_eq!(status, 0);
     });
 }
 

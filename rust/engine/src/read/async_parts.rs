@@ -1,21 +1,19 @@
 //! Asynchronous reads of several ranges of one value.
 
-use std::sync::Arc;
-
 use crate::error::Result;
 use crate::pipeline::fetch_queue::{self, Request};
 use crate::pipeline::operation::{Executor, Interrupt, Operation};
 use crate::pipeline::source::{RemoteRange, Source};
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::store::{replaced, AsyncGet, ReadHint, ValueReader};
+use crate::store::{replaced, Call, ReadHint, StartRequest, ValueReader};
 
 /// Processes a part from a source that contains it.
 type ProcessPart<'w> = &'w (dyn Fn(usize, Source<'_>, &mut Scratch) -> Result<()> + Sync);
 
 /// A value whose ranges are read asynchronously.
 pub(super) struct AsyncParts<'a> {
-    store: Arc<dyn AsyncGet>,
+    start: StartRequest,
     source: Source<'a>,
     range: RemoteRange<'a>,
     /// The maximum number of concurrent requests.
@@ -36,8 +34,8 @@ impl<'a> AsyncParts<'a> {
     ) -> Option<Self> {
         let Executor::Blocking(max_in_flight) = run else { return None };
         let threads = if spread { pool::threads() } else { 1 };
-        let (range, store) = (source.remote_range()?, operation.store.async_get()?);
-        Some(AsyncParts { store, source, range, max_in_flight, threads, interrupt: operation.interrupt })
+        let (range, start) = (source.remote_range()?, operation.store.async_requests(Call::Open)?);
+        Some(AsyncParts { start, source, range, max_in_flight, threads, interrupt: operation.interrupt })
     }
 
     /// Return the request for a range; None: it needs no request, or more than one.
@@ -51,9 +49,8 @@ impl<'a> AsyncParts<'a> {
     pub(super) fn each(&self, requests: &[Option<Request>], work: ProcessPart<'_>) -> Result<()> {
         let AsyncParts { source, range, max_in_flight, threads, interrupt, .. } = self;
         let request = |number: usize, _: &mut Scratch| Ok(requests[number].clone());
-        let store = self.store.clone();
         fetch_queue::run(
-            store,
+            self.start.clone(),
             requests.len(),
             *max_in_flight,
             *threads,

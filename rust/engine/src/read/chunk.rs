@@ -140,11 +140,7 @@ impl Reader<'_> {
         let concurrency = self.operation.store.concurrency();
         if let Some((axis, positions)) = slabs(portion, low, high, self.policy(source)) {
             let count = piece.positions(axis).div_ceil(positions);
-            let run = if concurrency > 0 {
-                Executor::choose(count, 0, concurrency)
-            } else {
-                Executor::CallingThread
-            };
+            let run = Executor::choose_if(concurrency > 0, count, 0, concurrency);
             return self.operation.each(run, count, &|number, scratch| {
                 let result = number * positions;
                 let source = if number > 0 { self.continued(source) } else { source };
@@ -152,14 +148,11 @@ impl Reader<'_> {
                 self.read_raw(&Portion { piece, ..*portion }, target, source, scratch)
             });
         }
-        let mut buffer = scratch.take();
-        let result = (|| {
-            let out = sized(&mut buffer, high - low)?;
+        scratch.with_buffer(|buffer, _| {
+            let out = sized(buffer, high - low)?;
             source.read_at(low as u64, out)?;
             self.deliver(portion, target, out, low)
-        })();
-        scratch.put_back(buffer);
-        result
+        })
     }
 
     /// Decode a chunk: directly into the caller's buffer if possible, only the needed part if the

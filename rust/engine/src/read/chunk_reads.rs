@@ -97,8 +97,8 @@ impl<'p, 's> ChunkReads<'p, 's> {
         ChunkReads { level, origin, items, touched_subchunks: OnceLock::new() }
     }
 
-    pub(super) fn portion(&self, items: &ChunkRead<'p, 's>) -> Portion<'p, 's> {
-        Portion { level: self.level, piece: items.piece, origin: self.origin }
+    pub(super) fn portion(&self, read: &ChunkRead<'p, 's>) -> Portion<'p, 's> {
+        Portion { level: self.level, piece: read.piece, origin: self.origin }
     }
 
     /// Run `work` for each read.
@@ -106,37 +106,37 @@ impl<'p, 's> ChunkReads<'p, 's> {
         &self,
         mut work: impl FnMut(&Portion<'_, '_>, &Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.items.iter().try_for_each(|items| {
-            work(&self.portion(items), items.target).or_else(|error| items.target.fail(error))
+        self.items.iter().try_for_each(|read| {
+            work(&self.portion(read), read.target).or_else(|error| read.target.fail(error))
         })
     }
 
     /// Start the reads again.
     pub(super) fn start(&self) {
-        let failures = self.items.iter().filter_map(|items| items.target.failure);
+        let failures = self.items.iter().filter_map(|read| read.target.failure);
         failures.for_each(|failure| drop(failure.take()));
     }
 
     /// Fail all reads of the chunk; reads of other chunks continue.
     fn fail(&self, error: &Error) -> Result<()> {
-        self.items.iter().try_for_each(|items| items.target.fail(error.clone()))
+        self.items.iter().try_for_each(|read| read.target.fail(error.clone()))
     }
 
     /// Return the bytes of the decoded chunk from the first to the last selected one.
     pub(super) fn span(&self) -> (usize, usize) {
-        let spans = self.items.iter().map(|items| self.portion(items).span());
+        let spans = self.items.iter().map(|read| self.portion(read).span());
         let union = spans.reduce(|left, right| (left.0.min(right.0), left.1.max(right.1)));
         union.unwrap_or_default()
     }
 
     pub(super) fn is_full(&self, bounds: &[u64]) -> bool {
-        self.items.iter().any(|items| self.portion(items).is_full(Some(bounds)))
+        self.items.iter().any(|read| self.portion(read).is_full(Some(bounds)))
     }
 
     /// Return the subchunks of the shard that the reads touch.
     pub(super) fn touched_subchunks(&self, shard: &Shard) -> Result<&TouchedSubchunks<'s>> {
         let compute = || {
-            let divisions = self.items.iter().map(|items| self.portion(items).divide(&shard.dim_grids));
+            let divisions = self.items.iter().map(|read| self.portion(read).divide(&shard.dim_grids));
             let divisions = divisions.collect::<Result<Vec<_>>>()?;
             Ok(TouchedSubchunks { touches: touches(shard, &divisions)?, divisions })
         };

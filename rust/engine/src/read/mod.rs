@@ -17,6 +17,7 @@ use crate::pipeline::operation::{BufferPtr, Chunk, Operation, Portion};
 use crate::pipeline::source::{DecodedSlot, Source};
 use crate::scratch::{sized, Scratch};
 use crate::selection::{Direction, Selection};
+use crate::shard_index;
 use crate::store::{OpenResult, ReadHint};
 use crate::vlen::Arena;
 use chunk_reads::{ChunkRead, ChunkReads};
@@ -78,8 +79,9 @@ pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8
     let (out, arena) = (BufferPtr(out), Arena::default());
     let target = &Target::new(out, &arena);
     let reader = |chunk: &Chunk<'_, '_>| Reader::new(operation, chunk.spread);
-    let read_hint =
-        |chunk: &Chunk<'_, '_>| reader(chunk).with(chunk, target, |reads| reader(chunk).read_hint(reads));
+    let read_hint = |chunk: &Chunk<'_, '_>| {
+        reader(chunk).with(chunk, target, |reads| reader(chunk).read_hint(chunk.key, reads))
+    };
     operation.each_fetch(selection, &read_hint, &|chunk, opened, scratch| {
         let reader = reader(chunk);
         reader.with(chunk, target, |reads| reader.read_chunk(chunk.key, opened, reads, scratch))
@@ -144,11 +146,17 @@ impl<'a> Reader<'a> {
         self.operation.store.read_opened(
             opened,
             key,
-            || self.read_hint(reads),
+            || self.read_hint(key, reads),
             |object| {
                 reads.start(); // again, if another write replaces the value
                 match object {
-                    Some(object) => self.read_level(reads, Source::of(&*object).of_key(key), scratch),
+                    Some(object) => {
+                        self.read_level(reads, Source::of(&*object).of_key(key), scratch)?;
+                        if let Some(shard) = self.remote_shard(reads.level) {
+                            shard_index::record_last(shard, key, &*object);
+                        }
+                        Ok(())
+                    }
                     None if self.array.missing == Missing::Fill => {
                         self.operation.check_missing(key)?;
                         self.deliver_fill(reads)
@@ -159,17 +167,31 @@ impl<'a> Reader<'a> {
         )
     }
 
-    fn read_hint(&self, reads: &ChunkReads<'_, '_>) -> ReadHint {
+    /// Return the shard of a level if its store is remote, so that requests are few.
+    fn remote_shard<'l>(&self, level: &'l Level) -> Option<&'l Shard> {
+        match &level.body {
+            Body::Shard(shard) if level.bytes_codecs.is_empty() && self.operation.store.concurrency() > 0 => {
+                Some(shard)
+            }
+            _ => None,
+        }
+    }
+
+    fn read_hint(&self, key: &str, reads: &ChunkReads<'_, '_>) -> ReadHint {
         let level = reads.level;
         let blocks = self.operation.store.concurrency() > 0;
         let is_coalesced = blocks && level.decoded_bytes as u64 <= REMOTE.group;
         match &level.body {
             _ if is_coalesced && reads.is_full(&self.array.shape) => ReadHint::Whole,
             Body::Shard(shard) if is_coalesced && self.touches_all(shard, reads) => ReadHint::Whole,
-            Body::Shard(shard) if level.bytes_codecs.is_empty() => shard.read_hint(),
+            Body::Shard(shard) if level.bytes_codecs.is_empty() => {
+                let expected =
+                    self.remote_shard(level).and_then(|shard| self.expected_range(shard, key, reads));
+                expected.unwrap_or_else(|| shard.read_hint())
+            }
             // A cacheable chunk is read completely.
             _ if level.is_raw()
-                && !(is_cacheable(level) && self.operation.store.can_cache(level.decoded_bytes)) =>
+                && !(is_cacheable(level) && self.operation.store.info().can_cache(level.decoded_bytes)) =>
             {
                 match reads.span() {
                     (low, high) if high - low <= REMOTE.span => {
@@ -185,7 +207,7 @@ impl<'a> Reader<'a> {
     /// Return whether the store is local and its reads do not block.
     fn is_local(&self) -> bool {
         let store = self.operation.store;
-        store.is_local() && store.concurrency() == 0
+        store.info().is_local && store.concurrency() == 0
     }
 
     /// Return the policy for bytes of `source`.
@@ -222,13 +244,11 @@ impl<'a> Reader<'a> {
         scratch: &mut Scratch,
         work: impl FnOnce(Source<'_>, &mut Scratch) -> Result<()>,
     ) -> Result<()> {
-        let mut whole = scratch.take();
-        let result = sized(&mut whole, source.size() as usize).and_then(|out| {
+        scratch.with_buffer(|whole, scratch| {
+            let out = sized(whole, source.size() as usize)?;
             source.read_at(0, out)?;
             work(source.with_bytes(0, out), scratch)
-        });
-        scratch.put_back(whole);
-        result
+        })
     }
 
     /// Read a chunk, shard or subchunk with the encoding `source`.
@@ -242,18 +262,9 @@ impl<'a> Reader<'a> {
         let Body::Shard(shard) = &level.body else {
             return self.read_elements(reads, source, scratch);
         };
-        if level.bytes_codecs.is_empty() {
-            return self.read_shard(shard, reads, source, scratch);
-        }
-        let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
-        let result = (|| {
-            let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-            level.bytes_codecs.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
-            self.read_shard(shard, reads, Source::computed(&decoded), scratch)
-        })();
-        scratch.put_back(encoded);
-        scratch.put_back(decoded);
-        result
+        level.with_shard(shard, source, scratch, |source, scratch| {
+            self.read_shard(shard, reads, source, scratch)
+        })
     }
 }
 

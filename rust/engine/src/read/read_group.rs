@@ -10,7 +10,7 @@ use super::Reader;
 use crate::array::PerAxis;
 use crate::error::{Error, Result};
 use crate::pipeline::fetch_queue::Request;
-use crate::pipeline::operation::{BufferPtr, Operation};
+use crate::pipeline::operation::{BufferPtr, Operation, Requests};
 use crate::scratch::Scratch;
 use crate::selection::{Division, Piece, Selection};
 use crate::store::{OpenResult, ReadHint};
@@ -77,7 +77,7 @@ pub fn group_hints(
     Scratch::with(|scratch| {
         for chunk in touches.chunk_by(|left, next| left.0 == next.0) {
             let report_chunk = |key: &str, reads: &ChunkReads<'_, '_>, _: &mut Scratch| {
-                report(key, reader.read_hint(reads), reads.level.decoded_bytes);
+                report(key, reader.read_hint(key, reads), reads.level.decoded_bytes);
                 Ok(())
             };
             let target = |n: usize| &targets[chunk[n].1];
@@ -126,7 +126,7 @@ impl ReadGroup<'_, '_> {
         let Some([(first, ..), ..]) = chunks.first() else { return };
         let operation = self.operation;
         let reader = &Reader::new(operation, operation.shares_workers(chunks.len()));
-        let run = operation.run(first, chunks.len(), operation.store.concurrency());
+        let run = operation.run(first, chunks.len(), Requests::Reads);
         let result = run.and_then(|run| {
             let request =
                 |chunk: usize, scratch: &mut Scratch| self.request(reader, chunks[chunk], scratch).map(Some);
@@ -190,7 +190,7 @@ impl ReadGroup<'_, '_> {
             |n| &self.targets[touches[n].1],
             |cell, items| {
                 with_reads(reader, cell, items, scratch, |key, reads, _| {
-                    Ok((key.to_owned(), reader.read_hint(reads)))
+                    Ok((key.to_owned(), reader.read_hint(key, reads)))
                 })
             },
         )
@@ -239,10 +239,7 @@ fn with_reads<R>(
     scratch: &mut Scratch,
     work: impl FnOnce(&str, &ChunkReads<'_, '_>, &mut Scratch) -> Result<R>,
 ) -> Result<R> {
-    let mut key = std::mem::take(&mut scratch.key);
-    let result = reader.operation.with_chunk(cell, &mut key, |key, level, origin| {
+    reader.operation.with_chunk(cell, scratch, |key, level, origin, scratch| {
         work(key, &ChunkReads::new(level, origin, items), scratch)
-    });
-    scratch.key = key;
-    result
+    })
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use super::async_parts::AsyncParts;
 use super::chunk_reads::{ChunkReads, Subchunks};
-use super::{decoded_slot, missing_chunk, CoalescingPolicy, Reader};
+use super::{decoded_slot, missing_chunk, CoalescingPolicy, Reader, REMOTE};
 use crate::array::{Body, Missing, Shard};
 use crate::error::Result;
 use crate::pipeline::operation::Executor;
 use crate::pipeline::source::Source;
 use crate::scratch::{reserve, Scratch};
 use crate::shard_index::{self, Entry};
+use crate::store::ReadHint;
 
 /// Subchunks that are fetched together.
 struct Group {
@@ -94,16 +95,39 @@ impl Reader<'_> {
         self.read_subchunks(&subchunks, source, 0, &entries)
     }
 
+    /// Return the range of the touched subchunks by the last known index of the shard at `key`, if one
+    /// request reads them all. The version of the response tells whether the index is still valid.
+    pub(super) fn expected_range(
+        &self,
+        shard: &Shard,
+        key: &str,
+        reads: &ChunkReads<'_, '_>,
+    ) -> Option<ReadHint> {
+        let (index, size) = shard_index::cache::last(shard.id, key)?;
+        let mut entries: Vec<Entry> = Vec::new();
+        for (task, touch) in reads.touched_subchunks(shard).ok()?.touches.iter().enumerate() {
+            if let Some((offset, size)) = shard_index::checked_entry(&index, touch.number, size).ok()? {
+                entries.push(Entry { offset, size, task });
+            }
+        }
+        entries.sort_unstable_by_key(|entry| entry.offset);
+        match &group(&entries, REMOTE, false)[..] {
+            [only] => {
+                let (offset, count) = only.bytes(&entries);
+                let is_whole = !shard.level.is_raw() && !matches!(shard.level.body, Body::Shard(_));
+                (is_whole || count <= REMOTE.gap).then_some(ReadHint::Range { offset, count })
+            }
+            _ => None,
+        }
+    }
+
     /// Deliver cached subchunks, which need no request.
     fn deliver_cached_subchunks(
         &self,
         subchunks: &Subchunks<'_, '_>,
         chunks: &[(usize, Arc<Vec<u8>>)],
     ) -> Result<()> {
-        let run = match self.spread {
-            true => Executor::choose(chunks.len(), subchunks.level.decoded_bytes, 0),
-            false => Executor::CallingThread,
-        };
+        let run = Executor::choose_if(self.spread, chunks.len(), subchunks.level.decoded_bytes, 0);
         run.each(chunks.len(), self.operation.interrupt, &|number, _| {
             let (task, chunk) = &chunks[number];
             subchunks.with(*task, |reads| self.deliver_cached(reads, chunk))
@@ -135,12 +159,8 @@ impl Reader<'_> {
     ) -> Result<()> {
         let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
         let groups = group(entries, self.policy(source), subchunks.is_all);
-        let run = if self.spread || concurrency > 0 {
-            let bytes = subchunks.level.decoded_bytes * (entries.len() / groups.len().max(1));
-            Executor::choose(groups.len(), bytes, concurrency)
-        } else {
-            Executor::CallingThread
-        };
+        let bytes = subchunks.level.decoded_bytes * (entries.len() / groups.len().max(1));
+        let run = Executor::choose_if(self.spread || concurrency > 0, groups.len(), bytes, concurrency);
         let work = |number: usize, source: Source<'_>, scratch: &mut Scratch| {
             self.read_entries(subchunks, source, start, entries, &groups[number], scratch)
         };

@@ -14,13 +14,28 @@ pub(super) trait Element: Copy {
 }
 
 /// A number with an order. NaN is greater than all others.
-pub(super) trait Number: Copy + Default {
+pub(super) trait Number: Copy + Default + PartialEq {
     fn less(self, other: Self) -> bool;
-    fn equal(self, other: Self) -> bool;
+
     /// Return the smaller one; NaN only if both are.
-    fn min_ignoring_nan(self, other: Self) -> Self;
-    /// Return the larger one; NaN only if both are.
-    fn max_ignoring_nan(self, other: Self) -> Self;
+    #[inline(always)]
+    fn min_ignoring_nan(self, other: Self) -> Self {
+        if other.less(self) {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// Return the larger one; NaN only if both are. Floats, which have NaN, replace this.
+    #[inline(always)]
+    fn max_ignoring_nan(self, other: Self) -> Self {
+        if self.less(other) {
+            other
+        } else {
+            self
+        }
+    }
 }
 
 /// A number with exact sums.
@@ -78,21 +93,6 @@ macro_rules! integers {
             #[inline(always)]
             fn less(self, other: Self) -> bool {
                 self < other
-            }
-
-            #[inline(always)]
-            fn equal(self, other: Self) -> bool {
-                self == other
-            }
-
-            #[inline(always)]
-            fn min_ignoring_nan(self, other: Self) -> Self {
-                self.min(other)
-            }
-
-            #[inline(always)]
-            fn max_ignoring_nan(self, other: Self) -> Self {
-                self.max(other)
             }
         }
 
@@ -188,11 +188,6 @@ macro_rules! reals {
             }
 
             #[inline(always)]
-            fn equal(self, other: Self) -> bool {
-                self == other
-            }
-
-            #[inline(always)]
             fn min_ignoring_nan(self, other: Self) -> Self {
                 self.min(other)
             }
@@ -232,29 +227,6 @@ impl<F: Real> Number for Complex<F> {
     #[inline(always)]
     fn less(self, other: Self) -> bool {
         self.real.less(other.real) | (!other.real.less(self.real) & self.imaginary.less(other.imaginary))
-    }
-
-    #[inline(always)]
-    fn equal(self, other: Self) -> bool {
-        self.real.equal(other.real) & self.imaginary.equal(other.imaginary)
-    }
-
-    #[inline(always)]
-    fn min_ignoring_nan(self, other: Self) -> Self {
-        if other.less(self) {
-            other
-        } else {
-            self
-        }
-    }
-
-    #[inline(always)]
-    fn max_ignoring_nan(self, other: Self) -> Self {
-        if self.less(other) {
-            other
-        } else {
-            self
-        }
     }
 }
 

@@ -290,7 +290,7 @@ impl<N: Number> Mode<N> {
             for (((&item, &old), best), (run, longest)) in
                 items.zip(self.runs.iter_mut().zip(&mut self.longest))
             {
-                *run = if item.equal(old) { *run + 1 } else { 0 };
+                *run = if item == old { *run + 1 } else { 0 };
                 let longer = *run > *longest;
                 *longest = if longer { *run } else { *longest };
                 *best = if longer { item } else { *best };
@@ -300,7 +300,7 @@ impl<N: Number> Mode<N> {
 }
 
 fn longest_run<N: Number>(sorted: &[N]) -> Option<N> {
-    let runs = sorted.chunk_by(|first, second| first.equal(*second));
+    let runs = sorted.chunk_by(|first, second| first == second);
     let mut best: &[N] = &[];
     for run in runs {
         if run.len() > best.len() {

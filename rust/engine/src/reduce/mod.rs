@@ -12,8 +12,8 @@ mod network;
 use std::ops::Range;
 
 use crate::convert::half::{BFloat16, Float16};
-use crate::error::{Error, Kind, Result};
-use crate::pool;
+use crate::error::{Error, Result};
+use crate::{has_avx2, pool};
 use element::{Bit, Complex, Element, Integer, Real, Total};
 use kernel::{FloatMean, IntegerMean, Kernel, Majority, Maximum, Median, Minimum, Mode, Sums};
 
@@ -167,7 +167,7 @@ pub unsafe fn reduce(
     let block_items: usize = axis_blocks.iter().map(AxisBlocks::longest).product();
     let total: usize = axis_blocks.iter().map(AxisBlocks::blocks).product();
     let Some(work) = select_work(kind, method, block_items) else {
-        return Err(Error::new(Kind::Argument, format!("{method:?} does not support elements of {kind}")));
+        return Err(Error::argument(format!("{method:?} does not support elements of {kind}")));
     };
     if total == 0 || block_items == 0 {
         return Ok(());
@@ -294,27 +294,19 @@ fn ordering_work<E: Element>(method: Method) -> Work {
 /// Return the fastest function for kernel `K` on this processor: wider vectors help with small
 /// numbers.
 fn fastest<E: Element, K: Kernel<E>>() -> Work {
-    #[cfg(target_arch = "x86_64")]
-    if size_of::<E::Wide>() <= 4 && std::arch::is_x86_feature_detected!("avx2") {
-        return wide::<E, K>;
+    if size_of::<E::Wide>() <= 4 && has_avx2() {
+        wide::<E, K>
+    } else {
+        reduce_pieces::<E, K>
     }
-    plain::<E, K>
 }
 
 /// The function, compiled with wider vectors.
 ///
 /// # Safety
 /// The contract of [`Work`]; the processor has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2"))]
 unsafe fn wide<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
-    // SAFETY: the caller's promise.
-    unsafe { reduce_pieces::<E, K>(job, pieces) }
-}
-
-/// # Safety
-/// The contract of [`Work`].
-unsafe fn plain<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
     // SAFETY: the caller's promise.
     unsafe { reduce_pieces::<E, K>(job, pieces) }
 }
@@ -325,7 +317,7 @@ unsafe fn plain<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
 unsafe fn reduce_pieces<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
     let mut kernel = K::default();
     let mut results: Vec<E::Wide> = Vec::new();
-    let mut rows = Rows::<E> { counts: vec![0; job.outer.len()], ..Rows::new(&job.outer, job.row.step) };
+    let mut rows = Rows::<E>::new(&job.outer, job.row.step);
     for piece in pieces {
         let (mut position, mut block) = (piece / job.pieces, piece % job.pieces * job.blocks);
         let (mut source, mut target) = (job.source, job.target);
@@ -372,18 +364,8 @@ struct Rows<'a, E: Element> {
 
 impl<'a, E: Element> Rows<'a, E> {
     fn new(outer: &'a [Axis], step: isize) -> Self {
-        let counts = vec![0; outer.len()];
-        let index = vec![0; outer.len()];
-        Rows {
-            outer,
-            step,
-            counts,
-            index,
-            next: std::ptr::null(),
-            remaining: 0,
-            width: 0,
-            buffer: Vec::new(),
-        }
+        let (counts, index, buffer) = (vec![0; outer.len()], vec![0; outer.len()], Vec::new());
+        Rows { outer, step, counts, index, next: std::ptr::null(), remaining: 0, width: 0, buffer }
     }
 
     /// Start at the first row of `width` items.

@@ -5,9 +5,9 @@
 
 use smallvec::SmallVec;
 
-use super::{AxisPart, Ids, ListEntry, Piece, Points, Selection};
+use super::{AxisPart, Ids, IndexRange, ListEntry, Piece, Points, Selection};
 use crate::array::PerAxis;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::grid::{CellRun, DimGrid};
 
 /// The maximum number of tasks: the pool counts past the last one.
@@ -36,10 +36,7 @@ impl AxisDivision<'_> {
 /// A range over equal cells of one axis. Cells are computed on demand, because a range may cover
 /// more cells than a list could hold in memory.
 struct Ranges {
-    start: i64,
-    step: i64,
-    count: usize,
-    stride: isize,
+    range: IndexRange,
     /// The run of cells; its start is absolute.
     run: CellRun,
     cells: u64,
@@ -49,45 +46,39 @@ struct Ranges {
     skipped: u64,
 }
 
-/// Return the positions of a range from `start` by `step` inside `low..high`.
-fn positions_in(start: i64, step: i64, low: u64, high: u64) -> (u64, u64) {
-    let distance = step.unsigned_abs();
-    if step > 0 {
-        let before = |end: u64| end.saturating_sub(start as u64).div_ceil(distance);
-        (before(low), before(high))
-    } else {
-        let before = |end: u64| (start as u64 + 1).saturating_sub(end).div_ceil(distance);
-        (before(high), before(low))
+impl IndexRange {
+    /// Return the positions of the indices inside `low..high`, perhaps beyond the count.
+    fn positions_in(&self, low: u64, high: u64) -> (u64, u64) {
+        let (start, distance) = (self.start as u64, self.step.unsigned_abs());
+        if self.step > 0 {
+            let before = |end: u64| end.saturating_sub(start).div_ceil(distance);
+            (before(low), before(high))
+        } else {
+            let before = |end: u64| (start + 1).saturating_sub(end).div_ceil(distance);
+            (before(high), before(low))
+        }
     }
 }
 
 /// Divide a range among the cells of an axis whose first cell begins at `origin`.
-fn range_cells(
-    start: i64,
-    step: i64,
-    count: usize,
-    stride: isize,
-    origin: u64,
-    dim_grids: &DimGrid,
-) -> SmallVec<[Ranges; 1]> {
+fn range_cells(range: IndexRange, origin: u64, dim_grids: &DimGrid) -> SmallVec<[Ranges; 1]> {
     let mut ranges: SmallVec<[Ranges; 1]> = SmallVec::new();
-    if count == 0 {
+    if range.count == 0 {
         return ranges;
     }
-    let last = start + step * (count as i64 - 1);
-    let (low, high) = (start.min(last) as u64 - origin, start.max(last) as u64 - origin);
+    let (low, high) = range.bounds();
+    let (low, high) = (low as u64 - origin, high as u64 - origin);
     let mut add = |(run, end): (CellRun, u64)| {
         let run = CellRun { start: origin + run.start, ..run };
-        let (from, to) = positions_in(start, step, run.start, origin.saturating_add(end));
-        let to = to.min(count as u64);
+        let (from, to) = range.positions_in(run.start, origin.saturating_add(end));
+        let to = to.min(range.count as u64);
         if from < to {
             let before = ranges.last().map_or(0, |last| last.before + last.cells);
-            let start = start + step * from as i64;
-            ranges.push(Ranges::new(start, step, (to - from) as usize, stride, run, before, from));
+            ranges.push(Ranges::new(range.part(from as usize..to as usize), run, before, from));
         }
     };
     let runs = dim_grids.runs_between(low, high);
-    if step > 0 {
+    if range.step > 0 {
         runs.for_each(&mut add);
     } else {
         runs.rev().for_each(&mut add);
@@ -96,59 +87,49 @@ fn range_cells(
 }
 
 impl Ranges {
-    fn new(
-        start: i64,
-        step: i64,
-        count: usize,
-        stride: isize,
-        run: CellRun,
-        before: u64,
-        skipped: u64,
-    ) -> Self {
-        let cells = if step.unsigned_abs() > run.size {
+    fn new(range: IndexRange, run: CellRun, before: u64, skipped: u64) -> Self {
+        let cells = if range.step.unsigned_abs() > run.size {
             // Each index is in a separate cell.
-            count as u64
+            range.count as u64
         } else {
             // The range skips no cell.
-            let cell = |index: i64| run.cell_of(index as u64);
-            cell(start).abs_diff(cell(start + step * (count as i64 - 1))) + 1
+            run.cell_of(range.start as u64).abs_diff(run.cell_of(range.last() as u64)) + 1
         };
-        Ranges { start, step, count, stride, run, cells, before, skipped }
+        Ranges { range, run, cells, before, skipped }
     }
 
     /// Cell `number` of the range: its index, the part inside it, and that part's offset in the
     /// buffer.
     fn cell(&self, number: u64) -> (u64, AxisPart<'static>, isize) {
-        let Ranges { start, step, count, stride, run, .. } = *self;
+        let Ranges { range, run, .. } = *self;
         let number = number - self.before;
-        let (cell, from, to) = if step.unsigned_abs() > run.size {
-            let index = (start + step * number as i64) as u64;
+        let (cell, from, to) = if range.step.unsigned_abs() > run.size {
+            let index = (range.start + range.step * number as i64) as u64;
             (run.cell_of(index), number, number + 1)
         } else {
-            let first = run.cell_of(start as u64);
-            let cell = if step > 0 { first + number } else { first - number };
+            let first = run.cell_of(range.start as u64);
+            let cell = if range.step > 0 { first + number } else { first - number };
             let low = run.start_of(cell);
-            let (from, to) = positions_in(start, step, low, low.saturating_add(run.size));
+            let (from, to) = range.positions_in(low, low.saturating_add(run.size));
             (cell, from, to)
         };
-        let (from, to) = (from as usize, count.min(to as usize));
-        let part = AxisPart::Range { start: start + step * from as i64, step, count: to - from, stride };
-        (cell, part, (self.skipped as usize + from) as isize * stride)
+        let (from, to) = (from as usize, range.count.min(to as usize));
+        let offset = (self.skipped as usize + from) as isize * range.stride;
+        (cell, AxisPart::Range(range.part(from..to)), offset)
     }
 
     /// Return the number of `cell` in the range; None if the range skips it.
     fn find(&self, cell: u64) -> Option<u64> {
-        let Ranges { start, step, count, run, .. } = *self;
-        let last = start + step * (count as i64 - 1);
-        let (first, last) = (run.cell_of(start as u64), run.cell_of(last as u64));
+        let Ranges { range, run, .. } = *self;
+        let (first, last) = (run.cell_of(range.start as u64), run.cell_of(range.last() as u64));
         if !(first.min(last)..=first.max(last)).contains(&cell) {
             return None;
         }
-        if step.unsigned_abs() <= run.size {
+        if range.step.unsigned_abs() <= run.size {
             return Some(self.before + first.abs_diff(cell));
         }
         let low = run.start_of(cell);
-        let (from, to) = positions_in(start, step, low, low.saturating_add(run.size));
+        let (from, to) = range.positions_in(low, low.saturating_add(run.size));
         (from < to).then_some(self.before + from)
     }
 }
@@ -182,9 +163,7 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], dim_grids: &[DimGrid]) -> R
         .iter()
         .zip(origin.iter().zip(dim_grids))
         .map(|(part, (&origin, dim_grids))| match *part {
-            AxisPart::Range { start, step, count, stride } => {
-                AxisDivision::Range(range_cells(start, step, count, stride, origin, dim_grids))
-            }
+            AxisPart::Range(range) => AxisDivision::Range(range_cells(range, origin, dim_grids)),
             AxisPart::List(entries) => AxisDivision::List(list_cells(entries, origin, dim_grids)),
             AxisPart::Joint(column) => AxisDivision::Joint(column),
         })
@@ -196,8 +175,7 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], dim_grids: &[DimGrid]) -> R
     let joint = if piece.ids.is_some() { groups.len() as u64 } else { 1 };
     let tasks = axes.iter().map(AxisDivision::cells).try_fold(joint, u64::checked_mul);
     let tasks = tasks.and_then(|tasks| usize::try_from(tasks).ok()).filter(|&tasks| tasks <= MAX_TASKS);
-    let tasks =
-        tasks.ok_or_else(|| Error::new(Kind::Selection, "the selection touches more than 2^62 chunks"))?;
+    let tasks = tasks.ok_or_else(|| Error::selection("the selection touches more than 2^62 chunks"))?;
     Ok(Division { axes, groups, ids, selection: piece.selection, offset: piece.offset, tasks })
 }
 

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::array::PerAxis;
 use crate::copy::Axis as CopyAxis;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 mod divide;
 
@@ -76,8 +76,34 @@ pub struct Selection {
     whole_items: bool,
 }
 
+/// Indices at equal distances, and the byte stride between them in the caller's buffer.
+#[derive(Clone, Copy)]
+struct IndexRange {
+    start: i64,
+    step: i64,
+    count: usize,
+    stride: isize,
+}
+
+impl IndexRange {
+    /// Return the last index of a range that is not empty.
+    fn last(&self) -> i64 {
+        self.start + self.step * (self.count as i64 - 1)
+    }
+
+    /// Return the least and the greatest index of a range that is not empty.
+    fn bounds(&self) -> (i64, i64) {
+        (self.start.min(self.last()), self.start.max(self.last()))
+    }
+
+    /// Return the range of some positions.
+    fn part(self, positions: std::ops::Range<usize>) -> IndexRange {
+        IndexRange { start: self.start + self.step * positions.start as i64, count: positions.len(), ..self }
+    }
+}
+
 enum AxisForm {
-    Range { start: i64, step: i64, count: usize, stride: isize },
+    Range(IndexRange),
     List(Vec<ListEntry>),
     Joint(usize),
 }
@@ -99,10 +125,11 @@ impl Selection {
     /// `Kind::Selection` if an index is out of bounds or joint lists differ in length.
     pub fn new(requests: &[Request<'_>], shape: &[u64]) -> Result<Selection> {
         if requests.len() != shape.len() {
-            return Err(Error::new(
-                Kind::Selection,
-                format!("{} axes are selected, the array has {}", requests.len(), shape.len()),
-            ));
+            return Err(Error::selection(format!(
+                "{} axes are selected, the array has {}",
+                requests.len(),
+                shape.len()
+            )));
         }
         // Copy the indices first and check the copy: another thread may change the caller's.
         let mut axes = PerAxis::new();
@@ -113,7 +140,8 @@ impl Selection {
                     check_range(start, step, count, size, axis)?;
                     // Without a second index the step may be any number, and its products would
                     // overflow.
-                    AxisForm::Range { start, step: if count > 1 { step } else { 1 }, count, stride }
+                    let step = if count > 1 { step } else { 1 };
+                    AxisForm::Range(IndexRange { start, step, count, stride })
                 }
                 Request::List { indices, stride } => {
                     let entries = indices.iter().enumerate();
@@ -130,16 +158,17 @@ impl Selection {
                     let column = indices.to_vec();
                     check_indices(column.iter().copied(), size, axis)?;
                     if !points.columns.is_empty() && points.count != indices.len() {
-                        return Err(Error::new(
-                            Kind::Selection,
-                            format!("joint axes have {} and {} indices", points.count, indices.len()),
-                        ));
+                        return Err(Error::selection(format!(
+                            "joint axes have {} and {} indices",
+                            points.count,
+                            indices.len()
+                        )));
                     }
                     if !points.columns.is_empty() && points.stride != stride {
-                        return Err(Error::new(Kind::Selection, "joint axes have different strides"));
+                        return Err(Error::selection("joint axes have different strides"));
                     }
                     if indices.len() > u32::MAX as usize {
-                        return Err(Error::new(Kind::Selection, "more than 2^32 points in one selection"));
+                        return Err(Error::selection("more than 2^32 points in one selection"));
                     }
                     points.count = indices.len();
                     points.stride = stride;
@@ -161,15 +190,12 @@ impl Selection {
         let mut end = 0;
         for field in &fields {
             if field.item < end {
-                return Err(Error::new(Kind::Selection, format!("two fields have byte {}", field.item)));
+                return Err(Error::selection(format!("two fields have byte {}", field.item)));
             }
             end = field.item.saturating_add(field.bytes);
         }
         if end > item_bytes {
-            return Err(Error::new(
-                Kind::Selection,
-                format!("a field ends past an item of {item_bytes} bytes"),
-            ));
+            return Err(Error::selection(format!("a field ends past an item of {item_bytes} bytes")));
         }
         self.whole_items =
             fields.is_empty() || fields.iter().map(|field| field.bytes).sum::<usize>() == item_bytes;
@@ -180,9 +206,7 @@ impl Selection {
     /// Return the whole selection as one piece.
     pub fn piece(&self) -> Piece<'_> {
         let axes = self.axes.iter().map(|form| match form {
-            AxisForm::Range { start, step, count, stride } => {
-                AxisPart::Range { start: *start, step: *step, count: *count, stride: *stride }
-            }
+            AxisForm::Range(range) => AxisPart::Range(*range),
             AxisForm::List(entries) => AxisPart::List(entries),
             AxisForm::Joint(column) => AxisPart::Joint(*column),
         });
@@ -202,23 +226,22 @@ fn check_range(start: i64, step: i64, count: usize, size: u64, axis: usize) -> R
         return Ok(());
     }
     let range = format!("range of {count} from {start} by {step}");
-    Err(Error::new(Kind::Selection, format!("{range} is out of bounds for axis {axis} with size {size}")))
+    Err(Error::selection(format!("{range} is out of bounds for axis {axis} with size {size}")))
 }
 
 fn check_indices(mut indices: impl Iterator<Item = i64>, size: u64, axis: usize) -> Result<()> {
     match indices.find(|&index| index < 0 || index as u64 >= size) {
         None => Ok(()),
-        Some(index) => Err(Error::new(
-            Kind::Selection,
-            format!("index {index} is out of bounds for axis {axis} with size {size}"),
-        )),
+        Some(index) => {
+            Err(Error::selection(format!("index {index} is out of bounds for axis {axis} with size {size}")))
+        }
     }
 }
 
 /// One axis of a piece; indices are absolute.
 #[derive(Clone, Copy)]
 enum AxisPart<'a> {
-    Range { start: i64, step: i64, count: usize, stride: isize },
+    Range(IndexRange),
     List(&'a [ListEntry]),
     Joint(usize),
 }
@@ -279,7 +302,7 @@ impl<'a> Piece<'a> {
     /// Return whether the piece selects nothing.
     pub fn is_empty(&self) -> bool {
         self.axes.iter().any(|part| match part {
-            AxisPart::Range { count, .. } => *count == 0,
+            AxisPart::Range(range) => range.count == 0,
             AxisPart::List(entries) => entries.is_empty(),
             AxisPart::Joint(_) => false,
         }) || self.ids.as_ref().is_some_and(|ids| ids.len() == 0)
@@ -294,7 +317,7 @@ impl<'a> Piece<'a> {
         };
         self.selection.whole_items
             && self.axes.iter().enumerate().all(|(axis, part)| match part {
-                AxisPart::Range { step, count, .. } => {
+                AxisPart::Range(IndexRange { step, count, .. }) => {
                     *count as u64 == inside(axis) && (step.unsigned_abs() == 1 || inside(axis) <= 1)
                 }
                 AxisPart::List(entries) => {
@@ -340,7 +363,7 @@ impl<'a> Piece<'a> {
     pub fn as_box(&self, origin: &[u64]) -> Option<PerAxis<std::ops::Range<u64>>> {
         let is_box = self.selection.whole_items
             && self.axes.iter().all(|part| match part {
-                AxisPart::Range { step, count, .. } => step.unsigned_abs() == 1 || *count == 1,
+                AxisPart::Range(range) => range.step.unsigned_abs() == 1 || range.count == 1,
                 AxisPart::List(entries) => entries.len() == 1,
                 AxisPart::Joint(_) => false,
             });
@@ -354,10 +377,7 @@ impl<'a> Piece<'a> {
     /// Return the minimum and the maximum index along `axis`.
     pub fn index_range(&self, axis: usize) -> (i64, i64) {
         match self.axes[axis] {
-            AxisPart::Range { start, step, count, .. } => {
-                let end = start + step * (count as i64 - 1);
-                (start.min(end), start.max(end))
-            }
+            AxisPart::Range(range) => range.bounds(),
             AxisPart::List(entries) => (entries[0].index, entries[entries.len() - 1].index),
             AxisPart::Joint(column) => {
                 let column = &self.selection.points.columns[column];
@@ -371,7 +391,7 @@ impl<'a> Piece<'a> {
     /// Return the number of positions along `axis` for [`Piece::narrow`]; for joint axes, points.
     pub fn positions(&self, axis: usize) -> usize {
         match (&self.axes[axis], &self.ids) {
-            (AxisPart::Range { count, .. }, _) => *count,
+            (AxisPart::Range(range), _) => range.count,
             (AxisPart::List(entries), _) => entries.len(),
             (AxisPart::Joint(_), Some(Ids::Some(ids))) => ids.len(),
             (AxisPart::Joint(_), _) => 1,
@@ -393,10 +413,9 @@ impl<'a> Piece<'a> {
             offset: self.offset,
         };
         match (&mut piece.axes[axis], &mut piece.ids) {
-            (AxisPart::Range { start, step, count, stride }, _) => {
-                *start += *step * positions.start as i64;
-                *count = positions.len();
-                piece.offset += positions.start as isize * *stride;
+            (AxisPart::Range(range), _) => {
+                piece.offset += positions.start as isize * range.stride;
+                *range = range.part(positions);
             }
             (AxisPart::List(entries), _) => *entries = &entries[positions],
             (AxisPart::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[positions],
@@ -440,8 +459,8 @@ impl<'a> Piece<'a> {
         let mut lists: SmallVec<[Vec<(isize, isize)>; 2]> = SmallVec::new();
         for (axis, part) in self.axes.iter().enumerate() {
             match *part {
-                AxisPart::Range { start, .. } => {
-                    cell += (start as u64 - origin[axis]) as isize * strides[axis]
+                AxisPart::Range(range) => {
+                    cell += (range.start as u64 - origin[axis]) as isize * strides[axis]
                 }
                 AxisPart::List(entries) => {
                     let cell =
@@ -463,7 +482,7 @@ impl<'a> Piece<'a> {
         let mut axes: PerAxis<CopyAxis<'_>> =
             lists.iter().map(|offsets| CopyAxis::List { offsets }).collect();
         for (axis, part) in self.axes.iter().enumerate() {
-            if let AxisPart::Range { step, count, stride, .. } = *part {
+            if let AxisPart::Range(IndexRange { step, count, stride, .. }) = *part {
                 // With one index the stride is unused, and its product could overflow.
                 let cell_stride = if count > 1 { step as isize * strides[axis] } else { 0 };
                 let (src, dst) = direction.pair(cell_stride, stride);

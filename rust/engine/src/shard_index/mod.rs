@@ -14,7 +14,7 @@ use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Result};
 use crate::pipeline::source::Source;
 use crate::scratch::{repeated, sized, Scratch};
-use crate::store::ReadHint;
+use crate::store::{ReadHint, ValueReader};
 use cache::{Index, IndexKey};
 
 /// The offset and the size of an absent subchunk.
@@ -52,14 +52,6 @@ impl Shard {
         } else {
             0
         }
-    }
-
-    /// Return the index of a shard whose subchunks are in order and have the size of decoded ones.
-    pub fn sequential_index(&self) -> Result<Vec<[u64; 2]>> {
-        let (first, size) = (self.first_byte() as u64, self.level.decoded_bytes as u64);
-        let mut index = repeated([first, size], self.entries)?;
-        index.iter_mut().enumerate().for_each(|(number, entry)| entry[0] += number as u64 * size);
-        Ok(index)
     }
 
     /// Return the maximum size of an encoded shard that the engine reads: twice the size that it
@@ -116,6 +108,13 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
         cache::insert(key, index.clone());
     }
     Ok(index)
+}
+
+/// Record the index of the shard in `object`, the value of `key`, after a read.
+pub fn record_last(shard: &Shard, key: &str, object: &dyn ValueReader) {
+    let index_key =
+        object.version().map(|version| IndexKey { version, offset: 0, size: object.size(), shard: shard.id });
+    cache::set_last(shard.id, key, index_key);
 }
 
 /// Return the offset and the size of subchunk `cell`; None if it is absent.
@@ -182,16 +181,15 @@ pub fn encode_index(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let level = &shard.index;
-    let mut buffer = scratch.take();
-    let raw = sized(&mut buffer, level.decoded_bytes)?;
-    // SAFETY: as in `unpack_index`, with source and destination exchanged.
-    unsafe {
-        copy::copy(index.as_ptr().cast(), raw.as_mut_ptr(), &index_axes(level, true), index_item(level));
-    }
     let start = out.len();
-    let result = level.bytes_codecs.encode(raw, out, scratch);
-    scratch.put_back(buffer);
-    result?;
+    scratch.with_buffer(|buffer, scratch| {
+        let raw = sized(buffer, level.decoded_bytes)?;
+        // SAFETY: as in `unpack_index`, with source and destination exchanged.
+        unsafe {
+            copy::copy(index.as_ptr().cast(), raw.as_mut_ptr(), &index_axes(level, true), index_item(level));
+        }
+        level.bytes_codecs.encode(raw, out, scratch)
+    })?;
     let bytes = out.len() - start;
     if bytes != shard.index_bytes {
         let message = format!("a shard index took {bytes} bytes, not {}", shard.index_bytes);

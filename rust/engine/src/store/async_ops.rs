@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::thread::Builder;
 
-use super::{run_blocking, ReadHint, ValueReader, Version};
-use crate::error::Result;
+use super::{run_blocking, ReadHint, Store, ValueReader, Version};
+use crate::error::{Error, Result};
 use crate::pool::QueuedOperation;
 
 /// The result of [`super::Store::open`].
@@ -49,25 +49,100 @@ impl<T: 'static> Completion<T> {
     pub fn chain(self, chain: impl FnOnce(Completion<T>, Result<T>) + Send + 'static) -> Completion<T> {
         Completion::new(self.token.clone(), move |result| chain(self, result))
     }
+
+    /// Return a completion that passes its result through `map` to this one.
+    pub(super) fn map(self, map: impl FnOnce(Result<T>) -> Result<T> + Send + 'static) -> Completion<T> {
+        self.chain(move |completion, result| completion.complete(map(result)))
+    }
 }
 
-/// Reads of a store that one thread starts without waiting for each.
-pub trait AsyncGet: Send + Sync {
-    /// Start [`super::Store::open`]. `completion` may run before this returns, or inside the
-    /// completion of another read.
-    fn get(&self, key: &str, hint: ReadHint, completion: Completion);
-}
-
-/// Writes of a store that one thread starts without waiting for each.
-pub trait AsyncPut: Send + Sync {
-    /// Replace the value of a key unconditionally, and complete with its version, if known.
-    /// `completion` runs as in [`AsyncGet::get`]. A write that has started finishes even if it is
+/// A request of one key that starts without a thread that waits for it.
+pub enum AsyncRequest {
+    /// Open the value, as [`super::Store::open`] does.
+    Open {
+        /// The key.
+        key: String,
+        /// The bytes that the caller is going to read.
+        hint: ReadHint,
+        /// Receives the open value.
+        completion: Completion,
+    },
+    /// Replace the value unconditionally. A write that has started finishes even if it is
     /// cancelled.
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>);
+    Put {
+        /// The key.
+        key: String,
+        /// The new value.
+        value: Arc<Vec<u8>>,
+        /// Receives the version of the new value, if known.
+        completion: Completion<Option<Version>>,
+    },
+}
+
+/// Starts asynchronous requests of a store. A completion may run before this returns, or inside the
+/// completion of another request.
+pub type StartRequest = Arc<dyn Fn(AsyncRequest) + Send + Sync>;
+
+impl AsyncRequest {
+    /// Return the key.
+    pub fn key(&self) -> &str {
+        let (AsyncRequest::Open { key, .. } | AsyncRequest::Put { key, .. }) = self;
+        key
+    }
+
+    /// Return the same request of another key.
+    pub(super) fn with_key(mut self, new_key: String) -> Self {
+        let (AsyncRequest::Open { key, .. } | AsyncRequest::Put { key, .. }) = &mut self;
+        *key = new_key;
+        self
+    }
+
+    /// Return whether the result is still needed.
+    pub(super) fn is_active(&self) -> bool {
+        match self {
+            AsyncRequest::Open { completion, .. } => completion.is_active(),
+            AsyncRequest::Put { completion, .. } => completion.is_active(),
+        }
+    }
+
+    /// Complete with an error.
+    pub(super) fn fail(self, error: Error) {
+        match self {
+            AsyncRequest::Open { completion, .. } => completion.complete(Err(error)),
+            AsyncRequest::Put { completion, .. } => completion.complete(Err(error)),
+        }
+    }
+
+    /// Return the same request whose errors name the key.
+    pub(super) fn with_key_in_errors(self) -> Self {
+        let name = self.key().to_owned();
+        match self {
+            AsyncRequest::Open { key, hint, completion } => {
+                let completion = completion.map(move |opened| opened.map_err(|error| error.at_key(&name)));
+                AsyncRequest::Open { key, hint, completion }
+            }
+            AsyncRequest::Put { key, value, completion } => {
+                let completion = completion.map(move |result| result.map_err(|error| error.at_key(&name)));
+                AsyncRequest::Put { key, value, completion }
+            }
+        }
+    }
+
+    /// Run the request in a thread that blocks on `store`.
+    pub(super) fn run_on_thread(self, store: Arc<dyn Store>) {
+        match self {
+            AsyncRequest::Open { key, hint, completion } => {
+                complete_on_thread(completion, move || store.open(&key, hint));
+            }
+            AsyncRequest::Put { key, value, completion } => {
+                complete_on_thread(completion, move || store.put_shared(&key, &value));
+            }
+        }
+    }
 }
 
 /// Run a blocking store operation in a thread, if it is still needed, and complete with its result.
-pub fn complete_on_thread<T: 'static>(
+fn complete_on_thread<T: 'static>(
     completion: Completion<T>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) {

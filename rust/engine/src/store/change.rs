@@ -35,13 +35,21 @@ impl ValuePart<'_> {
         }
     }
 
+    /// Return the bytes; None: they are a part of the current value.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            ValuePart::Owned(bytes) => Some(bytes),
+            ValuePart::Borrowed(bytes) => Some(bytes),
+            ValuePart::Shared(bytes) => Some(bytes),
+            ValuePart::Current { .. } => None,
+        }
+    }
+
     /// Return the size in bytes.
     pub fn size(&self) -> u64 {
         match self {
-            ValuePart::Owned(bytes) => bytes.len() as u64,
-            ValuePart::Borrowed(bytes) => bytes.len() as u64,
-            ValuePart::Shared(bytes) => bytes.len() as u64,
             ValuePart::Current { size, .. } => *size,
+            part => part.bytes().map_or(0, |bytes| bytes.len() as u64),
         }
     }
 }
@@ -143,12 +151,10 @@ pub fn join(parts: &[ValuePart<'_>], current: Option<Source<'_>>, out: &mut Vec<
     reserve(out, usize::try_from(size).unwrap_or(usize::MAX))?;
     for part in parts {
         match part {
-            ValuePart::Owned(bytes) => out.extend_from_slice(bytes),
-            ValuePart::Borrowed(bytes) => out.extend_from_slice(bytes),
-            ValuePart::Shared(bytes) => out.extend_from_slice(bytes),
             ValuePart::Current { offset, size } => {
                 current.ok_or_else(no_current)?.part(*offset, *size)?.append_to(out)?;
             }
+            part => out.extend_from_slice(part.bytes().unwrap_or_default()),
         }
     }
     Ok(())

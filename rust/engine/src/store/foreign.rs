@@ -8,8 +8,9 @@ use super::joined;
 use super::key_locks::{KeyGuard, KeyLocks};
 use super::wrappers::split::is_document;
 use super::{
-    AsyncGet, AsyncPut, AttemptedWrite, Change, Completion, Exchange, KeySyntax, Listing, Precondition,
-    ReadHint, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader, Version,
+    AsyncRequest, AttemptedWrite, Call, Change, Depth, Exchange, KeySyntax, Listing, Precondition,
+    PrefixChange, ReadFlags, ReadHint, StartRequest, Store, StoreInfo, UpdateOptions, UpdateOutcome, Updater,
+    ValuePart, ValueReader, Version,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -19,15 +20,15 @@ pub trait Foreign: Send + Sync + Debug {
     fn get(self: &Arc<Self>, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>>;
 
     /// Replace the value; return its version, if known.
-    fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>>;
+    fn put(self: &Arc<Self>, key: &str, data: &[u8]) -> Result<Option<Version>>;
 
     /// Remove the key, which may be absent.
-    fn delete(&self, key: &str) -> Result<()>;
+    fn delete(self: &Arc<Self>, key: &str) -> Result<()>;
 
     /// Replace the value by `data` if it is still `expected` (None: absent), atomically for all
     /// users of the store.
     fn replace(
-        &self,
+        self: &Arc<Self>,
         key: &str,
         data: Option<&[u8]>,
         expected: Option<&dyn ValueReader>,
@@ -39,27 +40,17 @@ pub trait Foreign: Send + Sync + Debug {
     }
 
     /// Return every key under `prefix`, in any order.
-    fn list(&self, prefix: &str) -> Result<Vec<String>>;
+    fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<String>>;
 
     /// Return one level below `prefix`. None: not supported.
-    fn list_dir(&self, prefix: &str) -> Result<Option<Listing>>;
+    fn list_dir(self: &Arc<Self>, prefix: &str) -> Result<Option<Listing>>;
 
-    /// Remove every key under `prefix`. False: not supported.
-    fn delete_prefix(&self, prefix: &str) -> Result<bool>;
+    /// Delete or replace every key under `prefix`. False: not supported.
+    fn change_prefix(self: &Arc<Self>, prefix: &str, change: PrefixChange<'_>) -> Result<bool>;
 
-    /// See [`Store::deletes_atomically`].
-    fn deletes_atomically(&self) -> bool {
+    /// See [`Store::changes_atomically`].
+    fn changes_atomically(&self, _change: PrefixChange<'_>) -> bool {
         false
-    }
-
-    /// See [`Store::replaces_atomically`].
-    fn replaces_atomically(&self) -> bool {
-        false
-    }
-
-    /// See [`Store::replace_prefix`].
-    fn replace_prefix(&self, _staged: &str, _prefix: &str) -> Result<bool> {
-        Ok(false)
     }
 
     /// Lock the key against other users of the store until the returned guard is dropped. None: not
@@ -68,28 +59,18 @@ pub trait Foreign: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// See [`Store::is_exclusive`].
-    fn is_exclusive(&self) -> bool {
-        true
-    }
-
     /// See [`Store::exchange`].
     fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
         Ok(None)
     }
 
-    /// See [`Store::concurrency`].
-    fn concurrency(&self) -> usize {
-        0
+    /// Return the properties of the store, except the key syntax and whether it is read-only.
+    fn info(&self) -> StoreInfo {
+        StoreInfo::default()
     }
 
-    /// See [`Store::async_get`].
-    fn async_get(self: Arc<Self>) -> Option<Arc<dyn AsyncGet>> {
-        None
-    }
-
-    /// See [`Store::async_put`].
-    fn async_put(self: Arc<Self>) -> Option<Arc<dyn AsyncPut>> {
+    /// See [`Store::async_requests`].
+    fn async_requests(self: Arc<Self>, _call: Call) -> Option<StartRequest> {
         None
     }
 
@@ -125,7 +106,7 @@ impl ValueReader for VersionOnly {
         Some(self.0)
     }
 
-    fn read_at(&self, _: u64, _: &mut [u8]) -> Result<()> {
+    fn read_with(&self, _: u64, _: &mut [u8], _: ReadFlags) -> Result<()> {
         Err(Error::internal("a value was read, but only its version is known"))
     }
 }
@@ -181,13 +162,11 @@ impl<F: Foreign> ForeignStore<F> {
             Change::Keep => return Ok(ReplaceOutcome::Done(None)),
             Change::Delete => None,
             Change::Write(parts) => Some(match &parts[..] {
-                [super::ValuePart::Owned(bytes)] => &bytes[..],
-                [super::ValuePart::Borrowed(bytes)] => bytes,
-                [super::ValuePart::Shared(bytes)] => &bytes[..],
-                _ => {
+                [ValuePart::Current { .. }] | [] | [_, _, ..] => {
                     joined_bytes = joined(parts, current.flatten())?;
                     &joined_bytes[..]
                 }
+                [part] => part.bytes().unwrap_or_default(),
             }),
         };
         if let Some(current) = current {
@@ -280,61 +259,30 @@ impl<F: Foreign> ForeignStore<F> {
     }
 }
 
-/// Starts reads of a [`Foreign`].
-struct ForeignGet {
-    foreign: Arc<dyn AsyncGet>,
-    keys: KeySyntax,
-}
-
-impl AsyncGet for ForeignGet {
-    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
-        if let Err(error) = self.keys.check(key) {
-            return completion.complete(Err(error));
+/// Start a write once `key_locks` grant the lock of its key.
+fn put_locked(key_locks: &Arc<KeyLocks>, start: StartRequest, request: AsyncRequest) {
+    let AsyncRequest::Put { key, value, completion } = request else { return start(request) };
+    let (name, is_active) = (key.clone(), completion.active_check());
+    let on_locked = move |guard: Result<KeyGuard>| match guard {
+        Ok(guard) => {
+            let completion = completion.map(move |result| {
+                drop(guard);
+                result
+            });
+            start(AsyncRequest::Put { key, value, completion });
         }
-        let name = key.to_owned();
-        let completion = completion.chain(move |completion, opened| {
-            completion.complete(opened.map_err(|error| error.at_key(&name)))
-        });
-        self.foreign.get(key, hint, completion);
-    }
-}
-
-/// Starts writes of a [`Foreign`].
-struct ForeignPut {
-    foreign: Arc<dyn AsyncPut>,
-    keys: KeySyntax,
-    key_locks: Arc<KeyLocks>,
-}
-
-impl AsyncPut for ForeignPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
-        if let Err(error) = self.keys.check(key) {
-            return completion.complete(Err(error));
-        }
-        let (foreign, name, value) = (self.foreign.clone(), key.to_owned(), value.clone());
-        let is_active = completion.active_check();
-        let on_locked = move |guard: Result<KeyGuard>| match guard {
-            Ok(guard) => {
-                let key = name.clone();
-                let completion = completion.chain(move |completion, result| {
-                    drop(guard);
-                    completion.complete(result.map_err(|error| error.at_key(&key)));
-                });
-                foreign.put(&name, &value, completion);
-            }
-            Err(error) => completion.complete(Err(error)),
-        };
-        self.key_locks.lock_async(key, is_active, on_locked);
-    }
+        Err(error) => completion.complete(Err(error)),
+    };
+    key_locks.lock_async(&name, is_active, on_locked);
 }
 
 impl<F: Foreign> Store for ForeignStore<F> {
-    fn keys(&self) -> KeySyntax {
-        self.keys
+    fn info(&self) -> StoreInfo {
+        StoreInfo { keys: self.keys, read_only: self.read_only, ..self.foreign.info() }
     }
 
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
-        self.keys().check(key)?;
+        self.keys.check(key)?;
         self.foreign.get(key, hint).map_err(|error| error.at_key(key))
     }
 
@@ -344,7 +292,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
         options: UpdateOptions,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<UpdateOutcome<'a>> {
-        self.keys().check(key)?;
+        self.keys.check(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
         let unconditional = if options.current { None } else { Some(updater(None)?) };
         let _guard = self.key_locks.lock(key)?;
@@ -361,44 +309,48 @@ impl<F: Foreign> Store for ForeignStore<F> {
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.keys().check(key)?;
+        self.keys.check(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
         let _guard = self.key_locks.lock(key)?;
         let _foreign_guard = self.foreign.hold(key).map_err(|error| error.at_key(key))?;
         work()
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.keys().check_prefix(prefix)?;
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        self.keys.check_prefix(prefix)?;
+        if depth == Depth::Level {
+            if let Some(mut listing) = self.foreign.list_dir(prefix)? {
+                let below = |name: &str| {
+                    let rest = name.strip_prefix(prefix);
+                    rest.is_some_and(|rest| !rest.contains('/') && self.keys.is_valid(name))
+                };
+                listing.keys.retain(|key| below(key));
+                listing.prefixes.retain(|folder| folder.strip_suffix('/').is_some_and(below));
+                for names in [&mut listing.keys, &mut listing.prefixes] {
+                    names.sort_unstable();
+                    names.dedup();
+                }
+                return Ok(listing);
+            }
+        }
         let mut keys = self.foreign.list(prefix)?;
-        keys.retain(|key| key.starts_with(prefix) && self.keys().is_valid(key));
+        keys.retain(|key| key.starts_with(prefix) && self.keys.is_valid(key));
         keys.sort_unstable();
         keys.dedup();
-        Ok(keys)
+        Ok(Listing::of(keys, prefix, depth))
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.keys().check_prefix(prefix)?;
-        let Some(mut listing) = self.foreign.list_dir(prefix)? else {
-            return Ok(Listing::of(self.list(prefix)?.iter().map(String::as_str), prefix));
-        };
-        let below = |name: &str| {
-            name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('/') && self.keys().is_valid(name))
-        };
-        listing.keys.retain(|key| below(key));
-        listing.prefixes.retain(|folder| folder.strip_suffix('/').is_some_and(below));
-        for names in [&mut listing.keys, &mut listing.prefixes] {
-            names.sort_unstable();
-            names.dedup();
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        if change == PrefixChange::RemoveLink {
+            return Ok(false);
         }
-        Ok(listing)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.keys().check_prefix(prefix)?;
+        change.prefixes(prefix).try_for_each(|prefix| self.keys.check_prefix(prefix))?;
         self.check_writable()?;
-        if self.foreign.delete_prefix(prefix)? {
-            return Ok(());
+        if self.foreign.change_prefix(prefix, change)? {
+            return Ok(true);
+        }
+        if matches!(change, PrefixChange::ReplaceBy(_)) {
+            return Ok(false);
         }
         let mut keys = self.list(prefix)?;
         // Metadata first: a deletion that stops leaves no array whose chunks are gone.
@@ -407,51 +359,30 @@ impl<F: Foreign> Store for ForeignStore<F> {
             let _guard = self.key_locks.lock(&key)?;
             self.foreign.delete(&key).map_err(|error| error.at_key(&key))?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn deletes_atomically(&self, _: &str) -> bool {
-        self.foreign.deletes_atomically()
-    }
-
-    fn replaces_atomically(&self, _: &str) -> bool {
-        self.foreign.replaces_atomically() && !self.read_only
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        self.keys().check_prefix(staged)?;
-        self.keys().check_prefix(prefix)?;
-        self.check_writable()?;
-        self.foreign.replace_prefix(staged, prefix)
+    fn changes_atomically(&self, _: &str, change: PrefixChange<'_>) -> bool {
+        let is_writable = !self.read_only || change == PrefixChange::Delete;
+        is_writable && self.foreign.changes_atomically(change)
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         self.check_writable()?;
         for change in changes {
-            self.keys().check(&change.key)?;
+            self.keys.check(&change.key)?;
         }
         self.foreign.exchange(changes)
     }
 
-    fn read_only(&self) -> bool {
-        self.read_only
-    }
-
-    fn is_exclusive(&self) -> bool {
-        self.foreign.is_exclusive()
-    }
-
-    fn concurrency(&self) -> usize {
-        self.foreign.concurrency()
-    }
-
-    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
-        Some(Arc::new(ForeignGet { foreign: self.foreign.clone().async_get()?, keys: self.keys }))
-    }
-
-    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
-        let foreign = self.foreign.clone().async_put().filter(|_| !self.read_only)?;
-        Some(Arc::new(ForeignPut { foreign, keys: self.keys, key_locks: self.key_locks.clone() }))
+    fn async_requests(&self, call: Call) -> Option<StartRequest> {
+        let is_allowed = !(call.changes() && self.read_only);
+        let start = self.foreign.clone().async_requests(call).filter(|_| is_allowed)?;
+        let (keys, key_locks) = (self.keys, self.key_locks.clone());
+        Some(Arc::new(move |request: AsyncRequest| match keys.check(request.key()) {
+            Ok(()) => put_locked(&key_locks, start.clone(), request.with_key_in_errors()),
+            Err(error) => request.fail(error),
+        }))
     }
 
     fn check_may_block(&self) -> Result<()> {

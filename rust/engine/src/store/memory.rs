@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::key_locks::KeyLocks;
-use super::{folder_of, fork, joined, read_from};
 use super::{
-    Change, Exchange, KeyRange, KeySyntax, Listing, NewValue, ReadHint, Store, UpdateOptions, UpdateOutcome,
-    Updater, ValuePart, ValueReader, Version,
+    folder_of, fork, joined, read_from, Change, Depth, Exchange, KeyRange, KeySyntax, Listing, NewValue,
+    PrefixChange, ReadFlags, ReadHint, Store, StoreInfo, UpdateOptions, UpdateOutcome, Updater, ValuePart,
+    ValueReader, Version,
 };
 use crate::error::Result;
 
@@ -131,16 +131,16 @@ impl std::fmt::Debug for MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn keys(&self) -> KeySyntax {
-        self.keys
+    fn info(&self) -> StoreInfo {
+        StoreInfo { keys: self.keys, ..StoreInfo::default() }
     }
 
     fn is_nonblocking(&self) -> bool {
         true
     }
 
-    fn open(&self, key: &str, _want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
-        self.keys().check(key)?;
+    fn open(&self, key: &str, _: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        self.keys.check(key)?;
         Ok(self.get(key).map(|value| Box::new(MemoryObject(value)) as Box<dyn ValueReader>))
     }
 
@@ -150,7 +150,7 @@ impl Store for MemoryStore {
         options: UpdateOptions,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<UpdateOutcome<'a>> {
-        self.keys().check(key)?;
+        self.keys.check(key)?;
         // A change that needs no current value is computed without the lock of the key.
         let unconditional = if options.current { None } else { Some(updater(None)?) };
         match &unconditional {
@@ -178,7 +178,7 @@ impl Store for MemoryStore {
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let mut values = Vec::with_capacity(changes.len());
         for change in changes {
-            self.keys().check(&change.key)?;
+            self.keys.check(&change.key)?;
             values.push(match &change.new {
                 NewValue::Value(bytes) => {
                     let state = STATES.fetch_add(1, Ordering::Relaxed);
@@ -205,38 +205,18 @@ impl Store for MemoryStore {
         Ok(Some(true))
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.keys().check_prefix(prefix)?;
-        let _gate = fork::gate();
-        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
-        let after = (Bound::Included(prefix), Bound::Unbounded);
-        let keys = map.range::<str, _>(after).map(|(key, _)| &**key);
-        Ok(keys.take_while(|key| key.starts_with(prefix)).map(str::to_owned).collect())
-    }
-
-    fn list_range(&self, start: &str, range: KeyRange<'_>, visit: &mut dyn FnMut(&str)) -> Result<()> {
-        self.keys().check_prefix(folder_of(start))?;
-        let from = std::str::from_utf8(range.first).map_or(start, |first| first.max(start));
-        let starts_in_range = range.first <= from.as_bytes();
-        let _gate = fork::gate();
-        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
-        for (key, _) in map.range::<str, _>((Bound::Included(from), Bound::Unbounded)) {
-            if !(start.is_empty() || key.starts_with(start)) || range.is_before(key.as_bytes()) {
-                break;
-            }
-            if starts_in_range || range.holds(key) {
-                visit(key);
-            }
-        }
-        Ok(())
-    }
-
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.keys().check_prefix(prefix)?;
-        let _gate = fork::gate();
-        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        self.keys.check_prefix(prefix)?;
         let mut listing = Listing::default();
         let mut next = Bound::Included(prefix.to_owned());
+        let _gate = fork::gate();
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        if depth == Depth::All {
+            let keys = map.range::<str, _>((next.as_ref().map(String::as_str), Bound::Unbounded));
+            let keys = keys.map(|(key, _)| &**key).take_while(|key| key.starts_with(prefix));
+            listing.keys.extend(keys.map(str::to_owned));
+            return Ok(listing);
+        }
         loop {
             let range = (next.as_ref().map(String::as_str), Bound::Unbounded);
             let Some((key, _)) = map.range::<str, _>(range).next() else { break };
@@ -256,17 +236,41 @@ impl Store for MemoryStore {
         Ok(listing)
     }
 
-    fn deletes_atomically(&self, _: &str) -> bool {
+    fn list_range(&self, start: &str, range: KeyRange<'_>, visit: &mut dyn FnMut(&str)) -> Result<()> {
+        self.keys.check_prefix(folder_of(start))?;
+        let from = std::str::from_utf8(range.first).map_or(start, |first| first.max(start));
+        let starts_in_range = range.first <= from.as_bytes();
+        let _gate = fork::gate();
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        for (key, _) in map.range::<str, _>((Bound::Included(from), Bound::Unbounded)) {
+            if !(start.is_empty() || key.starts_with(start)) || range.is_before(key.as_bytes()) {
+                break;
+            }
+            if starts_in_range || range.holds(key) {
+                visit(key);
+            }
+        }
+        Ok(())
+    }
+
+    fn changes_atomically(&self, _: &str, _: PrefixChange<'_>) -> bool {
         true // no other process uses the store, and a killed process leaves nothing
     }
 
-    fn replaces_atomically(&self, _: &str) -> bool {
-        true
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        self.keys().check_prefix(staged)?;
-        self.keys().check_prefix(prefix)?;
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        let staged = match change {
+            PrefixChange::RemoveLink => return Ok(false),
+            PrefixChange::Delete | PrefixChange::Clear => {
+                for key in self.list(prefix)? {
+                    let _guard = self.key_locks.lock(&key)?;
+                    self.set(&key, None, None);
+                }
+                return Ok(true);
+            }
+            PrefixChange::ReplaceBy(staged) => staged,
+        };
+        self.keys.check_prefix(staged)?;
+        self.keys.check_prefix(prefix)?;
         let mut old = Vec::new();
         let _gate = fork::gate();
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
@@ -283,14 +287,6 @@ impl Store for MemoryStore {
         }
         drop(map);
         Ok(true)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        for key in self.list(prefix)? {
-            let _guard = self.key_locks.lock(&key)?;
-            self.set(&key, None, None);
-        }
-        Ok(())
     }
 }
 
@@ -320,7 +316,7 @@ impl ValueReader for MemoryObject {
         Some(version_of(self.0.state))
     }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
         read_from(&self.0.bytes, offset, out)
     }
 

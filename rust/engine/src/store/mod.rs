@@ -7,55 +7,55 @@ mod change;
 mod exchange;
 mod foreign;
 pub(crate) mod fork;
+mod info;
 mod interruptible_wait;
 mod key;
 mod key_locks;
+mod listing;
 mod local;
 mod memory;
 mod object;
+mod read_batch;
 mod staged;
 mod swap_cell;
-mod timer;
 mod value_reader;
 mod version;
 mod wrappers;
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
 
 use crate::error::Result;
 use ambiguous_write::AttemptedWrite;
 use change::{joined, no_current};
+use listing::folder_of;
+use object::run_after;
 use value_reader::{has_bytes, past_the_end, Unversioned, REPLACED};
 
-pub use async_ops::{complete_on_thread, AsyncGet, AsyncPut, CancelToken, Completion, OpenResult};
+pub use async_ops::{AsyncRequest, CancelToken, Completion, OpenResult, StartRequest};
 pub use cache::{CacheCounts, CachePool, CachedStore, Freshness};
 pub use change::{join, Change, Precondition, UpdateOptions, UpdateOutcome, Updater, ValuePart};
 pub use exchange::{Exchange, Expected, NewValue};
 pub use foreign::{Foreign, ForeignStore, ReplaceOutcome};
+pub use info::{CacheState, PathKind, StoreInfo};
 pub(crate) use interruptible_wait::Wait;
 pub use interruptible_wait::{recv_interruptible, set_interrupt_check};
 pub use key::{KeySyntax, LOCK_SUFFIX};
+pub use listing::{Depth, KeyRange, Listing, PrefixChange};
 pub use local::{local_counts, LocalStore, Locking, ReadMode, Settings};
 pub use memory::MemoryStore;
 pub use object::{
-    run_blocking, GetOutcome, HttpClient, HttpError, PutOutcome, PutPrecondition, ResponseBody, Signer,
+    run_blocking, BucketSettings, ConnectionSettings, Credentials, GetCredentials, Kind as ObjectKind,
+    ObjectSettings, Objects,
 };
+pub use read_batch::{read_batch, BatchRead, BatchResponse};
 pub use staged::{CommitOutcome, Redo, StagedStore};
 pub use swap_cell::SwapCell;
 pub use value_reader::{
     check_size, read_all, read_from, replaced, DecodedCache, LoadedValue, ReadFlags, ReadHint, ValueReader,
 };
 pub use version::Version;
-pub use wrappers::PrefixStore;
-pub use wrappers::ReadOnlyStore;
-pub use wrappers::SplitStore;
-pub use wrappers::{read_hint_of, CoalescingStore, Span};
-pub use wrappers::{Call, CallReport, CurrentValueReads, InstrumentedStore, Latency, StoreObserver};
-pub use wrappers::{CountingStore, Counts};
-pub use wrappers::{LimitObserver, Limits, OnPermit, OwnedPermit, Permit, RateLimiter};
-pub use wrappers::{RetryPolicy, RetryingStore, Transience};
+pub use wrappers::*;
 
 /// The number of attempts of a read whose value other writes replace.
 const ATTEMPTS: usize = 100;
@@ -67,83 +67,9 @@ const MAX_PARTIAL_ATTEMPTS: usize = 3;
 /// The maximum size of a value that one request then reads.
 const MAX_WHOLE_BYTES: u64 = 128 << 20;
 
-/// A range of keys in the order of their bytes; the bounds need not be valid text.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyRange<'b> {
-    /// The first key in the range.
-    pub first: &'b [u8],
-    /// The first key beyond the range; empty: the range has no end.
-    pub end: &'b [u8],
-}
-
-impl KeyRange<'_> {
-    /// Return whether `key` is in the range.
-    pub fn holds(&self, key: &str) -> bool {
-        self.first <= key.as_bytes() && !self.is_before(key.as_bytes())
-    }
-
-    /// Return whether no key is in the range.
-    pub fn is_empty(&self) -> bool {
-        self.is_before(self.first)
-    }
-
-    /// Return whether every key that begins with `start` is in the range.
-    fn has_all(&self, start: &str) -> bool {
-        self.first <= start.as_bytes() && self.end.is_empty()
-    }
-
-    /// Return whether the range ends before a key.
-    fn is_before(&self, key: &[u8]) -> bool {
-        !self.end.is_empty() && self.end <= key
-    }
-}
-
-/// Keys and prefixes directly below a prefix.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listing {
-    /// Keys directly below the prefix, complete and sorted.
-    pub keys: Vec<String>,
-    /// Prefixes one level down, complete and sorted, each ending in "/". A local store lists every
-    /// folder, including empty ones.
-    pub prefixes: Vec<String>,
-}
-
-impl Listing {
-    /// Return the level below `prefix`, from every key under it in order.
-    pub fn of<'k>(keys: impl IntoIterator<Item = &'k str>, prefix: &str) -> Self {
-        let mut listing = Listing::default();
-        for key in keys {
-            let Some(rest) = key.strip_prefix(prefix) else { continue };
-            match rest.find('/') {
-                None => listing.keys.push(key.to_owned()),
-                Some(slash) => {
-                    let below = &key[..=prefix.len() + slash];
-                    if listing.prefixes.last().is_none_or(|last| last != below) {
-                        listing.prefixes.push(below.to_owned());
-                    }
-                }
-            }
-        }
-        listing
-    }
-}
-
-/// The kind of a key's path in a file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathKind {
-    /// Nothing exists.
-    Nothing,
-    /// A regular file: the value.
-    Value,
-    /// A folder without files below it.
-    EmptyFolder,
-    /// A folder with files below it.
-    Folder,
-    /// A pipe, a device or a socket.
-    Special,
-}
-
 /// A key-value store. It rejects invalid keys (`Kind::Argument`) before any I/O.
+///
+/// A wrapper returns its inner store, and implements only what it changes.
 pub trait Store: Send + Sync + Debug {
     /// Open a value; None if the key is absent (a folder counts as absent).
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>>;
@@ -160,18 +86,48 @@ pub trait Store: Send + Sync + Debug {
         updater: &mut Updater<'_, 'a>,
     ) -> Result<UpdateOutcome<'a>>;
 
+    /// Return the keys under `prefix` ("" or ending in "/").
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing>;
+
+    /// Change every key under `prefix` ("" or ending in "/"). Return false, without effect, if the
+    /// store does not support the change, or if there is no link to remove.
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool>;
+
+    /// Return the inner store of a wrapper, whose properties this store inherits.
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
+    /// Return the properties of the store.
+    fn info(&self) -> StoreInfo {
+        self.inner().map_or_else(StoreInfo::default, Store::info)
+    }
+
+    /// Return what caches hold about `key`.
+    fn cache_state(&self, key: &str) -> CacheState {
+        self.inner().map_or_else(CacheState::default, |inner| inner.cache_state(key))
+    }
+
+    /// Return the function that starts asynchronous requests of one kind: [`Call::Open`] or
+    /// [`Call::Update`]. None: not supported now.
+    fn async_requests(&self, _call: Call) -> Option<StartRequest> {
+        None
+    }
+
     /// Run `work` while this caller alone holds the lock of `key`, which may be absent. `work` may
     /// use other keys.
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.update(key, UpdateOptions::READ_CURRENT, &mut |_| work().map(|()| Change::Keep)).map(drop)
+        match self.inner() {
+            Some(inner) => inner.hold(key, work),
+            None => self
+                .update(key, UpdateOptions::READ_CURRENT, &mut |_| work().map(|()| Change::Keep))
+                .map(drop),
+        }
     }
 
-    /// Return every key under `prefix` ("" or ending in "/"), sorted.
-    fn list(&self, prefix: &str) -> Result<Vec<String>>;
-
-    /// Call `visit` forevery key that begins with `start` (any text) and is in `range`, in order.
+    /// Call `visit` for every key that begins with `start` (any text) and is in `range`, in order.
     /// `visit` may run while the store is locked: it must not use a store.
-    fn list_range(&self, start: &str, range: KeyRange<'_>, on_key: &mut dyn FnMut(&str)) -> Result<()> {
+    fn list_range(&self, start: &str, range: KeyRange<'_>, visit: &mut dyn FnMut(&str)) -> Result<()> {
         let folder = folder_of(start);
         let keys = if folder == start {
             self.list(folder)?
@@ -185,71 +141,13 @@ pub trait Store: Send + Sync + Debug {
             keys.sort_unstable();
             keys
         };
-        keys.iter().filter(|key| range.holds(key)).for_each(|key| on_key(key));
+        keys.iter().filter(|key| range.holds(key)).for_each(|key| visit(key));
         Ok(())
     }
 
-    /// Return the kind of the path of `key` in a local file system. None: the store is not local,
-    /// or has staged changes.
-    fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
-        self.inner().map_or(Ok(None), |inner| inner.path_kind(key))
-    }
-
-    /// Keys and prefixes one level below `prefix`, of the first `limit` entries of a local folder.
-    /// None: the store has no folders, has staged changes, or may not list this folder.
-    fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
-        self.inner().map_or(Ok(None), |inner| inner.first_entries(prefix, limit))
-    }
-
-    /// Keys and prefixes one level below `prefix`.
-    fn list_dir(&self, prefix: &str) -> Result<Listing>;
-
-    /// Remove every key under `prefix` ("" or ending in "/").
-    fn delete_prefix(&self, prefix: &str) -> Result<()>;
-
-    /// Return whether [`Store::delete_prefix`] is atomic for readers and when the process is
-    /// killed.
-    fn deletes_atomically(&self, prefix: &str) -> bool {
-        self.inner().is_some_and(|inner| inner.deletes_atomically(prefix))
-    }
-
-    /// Return whether [`Store::replace_prefix`] works for `prefix`.
-    fn replaces_atomically(&self, prefix: &str) -> bool {
-        self.inner().is_some_and(|inner| inner.replaces_atomically(prefix))
-    }
-
-    /// Move every key under `staged` to `prefix`, atomically for readers and if the process is
-    /// killed. The old keys under `prefix` are removed, or move to `staged`. Return false, without
-    /// effect, if the store does not support this.
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        self.inner().map_or(Ok(false), |inner| inner.replace_prefix(staged, prefix))
-    }
-
-    /// Remove every key under `prefix` before others are written there. A folder may remain, and
-    /// the removal is as durable as the next write.
-    fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.delete_prefix(prefix)
-    }
-
-    /// Remove the symbolic link at the folder of `prefix`, not its target. False: the folder is no
-    /// symbolic link.
-    fn remove_link(&self, prefix: &str) -> Result<bool> {
-        self.inner().map_or(Ok(false), |inner| inner.remove_link(prefix))
-    }
-
-    /// Remove every key that begins with `start` and is in `range`.
-    fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
-        self.delete_range_before(start, range, &|_| false)
-    }
-
-    /// Like `delete_range`, but keys for which `replaced` returns true may remain: they are written
-    /// next.
-    fn delete_range_before(
-        &self,
-        start: &str,
-        range: KeyRange<'_>,
-        replaced: &dyn Fn(&str) -> bool,
-    ) -> Result<()> {
+    /// Remove every key that begins with `start` and is in `range`. Keys for which `replaced`
+    /// returns true may remain: they are written next.
+    fn delete_range(&self, start: &str, range: KeyRange<'_>, replaced: &dyn Fn(&str) -> bool) -> Result<()> {
         if range.has_all(start) && folder_of(start) == start {
             return self.delete_prefix(start);
         }
@@ -267,15 +165,22 @@ pub trait Store: Send + Sync + Debug {
         })
     }
 
+    /// Return whether [`Store::change_prefix`] is atomic for readers and when the process is
+    /// killed; for [`PrefixChange::ReplaceBy`], whether the store supports it.
+    fn changes_atomically(&self, prefix: &str, change: PrefixChange<'_>) -> bool {
+        self.inner().is_some_and(|inner| inner.changes_atomically(prefix, change))
+    }
+
     /// Apply all `changes` atomically, if each precondition holds. Return false, without effect, if
     /// one does not hold. None: not supported.
     fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
         Ok(None)
     }
 
-    /// Return the inner store of a wrapper, whose properties this store inherits.
-    fn inner(&self) -> Option<&dyn Store> {
-        None
+    /// Return the local store that holds the values, and its key for `key`. None: the store is not
+    /// local, or has staged changes.
+    fn local(&self, key: &str) -> Option<(&LocalStore, String)> {
+        self.inner()?.local(key)
     }
 
     /// Return whether one key is read, or replaced unconditionally, without waiting for a device or
@@ -284,92 +189,60 @@ pub trait Store: Send + Sync + Debug {
         false
     }
 
-    /// Return the syntax of its keys.
-    fn keys(&self) -> KeySyntax {
-        self.inner().map_or(KeySyntax::Paths, |inner| inner.keys())
-    }
-
-    /// Return whether the store rejects every change.
-    fn read_only(&self) -> bool {
-        self.inner().is_some_and(|inner| inner.read_only())
-    }
-
-    /// Return whether [`Store::hold`] excludes every process whose updates exclude each other.
-    fn is_exclusive(&self) -> bool {
-        self.inner().is_none_or(|inner| inner.is_exclusive())
-    }
-
-    /// Return how many concurrent requests the store needs because each has a latency; 0: requests
-    /// return at once.
-    fn concurrency(&self) -> usize {
-        self.inner().map_or(0, |inner| inner.concurrency())
-    }
-
-    /// Return whether values are in local files: reading one of them in pieces, by several threads,
-    /// counts as one request.
-    fn is_local(&self) -> bool {
-        self.inner().is_some_and(|inner| inner.is_local())
-    }
-
-    /// Return the interface for reads without a thread for each; None: not supported.
-    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
-        None
-    }
-
-    /// Return the interface for writes without a thread for each; None: not supported now.
-    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
-        None
-    }
-
     /// Return an error if this thread must not block on the store: other threads would wait for
     /// this thread.
     fn check_may_block(&self) -> Result<()> {
-        self.inner().map_or(Ok(()), |inner| inner.check_may_block())
+        self.inner().map_or(Ok(()), Store::check_may_block)
     }
 
     /// Wait for a permit to decode or encode a chunk, which the returned guard holds. No request
     /// runs during the wait.
-    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
-        self.inner().map_or(Ok(None), |inner| inner.coding_permit())
+    fn coding_permit(&self) -> Result<Option<Permit>> {
+        self.inner().map_or(Ok(None), Store::coding_permit)
     }
 
-    /// Return whether a cache has room for a value of this many bytes.
-    fn can_cache(&self, bytes: usize) -> bool {
-        self.inner().is_some_and(|inner| inner.can_cache(bytes))
-    }
-
-    /// Return whether a cache holds some of the value of `key`, which it may evict.
-    fn is_cached(&self, key: &str) -> bool {
-        self.inner().is_some_and(|inner| inner.is_cached(key))
-    }
-
-    /// Return the time of the request whose cached response the store would return now, if any.
-    fn cached_since(&self, key: &str) -> Option<Instant> {
-        self.inner().and_then(|inner| inner.cached_since(key))
-    }
-
-    /// Return the same store on top of `shared` instead of `below`, so that reads are coalesced.
-    /// None: `below` is not below this store.
-    fn with_coalescing(
-        &self,
-        _below: &Arc<dyn Store>,
-        _shared: &Arc<CoalescingStore>,
-    ) -> Option<Arc<dyn Store>> {
+    /// Return the same store on top of the stores that `replace` returns for its inner stores.
+    /// None: it replaces none, or this store does not support it.
+    fn with_inner(&self, _replace: ReplaceStore<'_>) -> Option<Arc<dyn Store>> {
         None
     }
 
-    /// Return the time since which a coalesced response about `key` is shared.
-    fn coalesced_since(&self, key: &str) -> Option<SystemTime> {
-        self.inner().and_then(|inner| inner.coalesced_since(key))
+    /// Return every key under `prefix`, sorted.
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.list_keys(prefix, Depth::All).map(|listing| listing.keys)
     }
 
-    /// Return how many concurrent writes the store needs.
-    fn write_concurrency(&self) -> usize {
-        self.inner().map_or_else(|| self.concurrency(), |inner| inner.write_concurrency())
+    /// Return the keys and prefixes one level below `prefix`.
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        self.list_keys(prefix, Depth::Level)
+    }
+
+    /// Remove every key under `prefix`.
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.change_prefix(prefix, PrefixChange::Delete).map(drop)
+    }
+
+    /// Return the syntax of the keys.
+    fn keys(&self) -> KeySyntax {
+        self.info().keys
+    }
+
+    /// Return whether the store rejects every change.
+    fn read_only(&self) -> bool {
+        self.info().read_only
+    }
+
+    /// Return how many concurrent requests the store needs, see [`StoreInfo::concurrency`].
+    fn concurrency(&self) -> usize {
+        self.info().concurrency
     }
 }
 
-/// `store` on top of `shared` instead of `below`, see [`Store::with_coalescing`].
+/// Returns the replacement of an inner store.
+pub type ReplaceStore<'r> = &'r dyn Fn(&Arc<dyn Store>) -> Option<Arc<dyn Store>>;
+
+/// Return `store` on top of `shared` instead of `below`, so that reads are coalesced. None: `below`
+/// is not below `store`.
 pub fn with_coalescing(
     store: &Arc<dyn Store>,
     below: &Arc<dyn Store>,
@@ -377,11 +250,28 @@ pub fn with_coalescing(
 ) -> Option<Arc<dyn Store>> {
     match std::ptr::addr_eq(Arc::as_ptr(store), Arc::as_ptr(below)) {
         true => Some(shared.clone()),
-        false => store.with_coalescing(below, shared),
+        false => store.with_inner(&|inner| with_coalescing(inner, below, shared)),
     }
 }
 
 impl dyn Store + '_ {
+    /// Return the kind of the path of `key` in a local file system. None: the store is not local,
+    /// or has staged changes.
+    pub fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
+        self.local(key).map(|(local, key)| local.path_kind(&key)).transpose()
+    }
+
+    /// Keys and prefixes one level below `prefix`, of the first `limit` entries of a local folder.
+    /// None: the store has no folders, has staged changes, or may not list this folder.
+    pub fn first_entries(&self, prefix: &str, limit: usize) -> Option<Listing> {
+        let (local, folder) = self.local(prefix)?;
+        let mut listing = local.first_entries(&folder, limit)?;
+        for key in listing.keys.iter_mut().chain(&mut listing.prefixes) {
+            key.drain(..folder.len() - prefix.len());
+        }
+        Some(listing)
+    }
+
     /// Run `work` with the open value of `key`; None: it is absent. If the value is replaced while
     /// `work` reads it, `work` starts again.
     pub fn read<T>(
@@ -418,14 +308,10 @@ impl dyn Store + '_ {
     /// Return the whole value in memory, if it has at most `limit` bytes. A larger value raises a
     /// `Kind::Data` error before it is read, if the store knows its size.
     pub fn load(&self, key: &str, limit: Option<u64>) -> Result<Option<LoadedValue>> {
-        self.read(key, limit.map_or(ReadHint::Whole, ReadHint::Prefix), |object| {
-            let Some(object) = object else { return Ok(None) };
-            check_size(&*object, limit).map_err(|error| error.at_key(key))?;
-            LoadedValue::of(object).map(Some)
-        })
+        Ok(self.load_version(key, limit)?.map(|(value, _)| value))
     }
 
-    /// Return the whole value in memory and its version, if the store has versions.
+    /// Like `load`; returns the version as well, if the store has versions.
     pub fn load_version(
         &self,
         key: &str,
@@ -471,21 +357,12 @@ impl dyn Store + '_ {
     /// Change `key` to `data` if its value is `expected` (None: absent), atomically. Return false,
     /// without effect, if it is not.
     pub fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<bool> {
-        let mut matched = false;
-        let options = UpdateOptions { strict: true, ..UpdateOptions::READ_CURRENT };
-        self.update(key, options, &mut |current| {
-            matched = match (current, expected) {
-                (None, None) => true,
-                (Some(object), Some(bytes)) => has_bytes(object, bytes)?,
-                _ => false,
-            };
-            Ok(match data {
-                _ if !matched => Change::Keep,
-                Some(data) => Change::Write(vec![ValuePart::Borrowed(data)]),
-                None => Change::Delete,
-            })
-        })?;
-        Ok(matched)
+        let is_expected = |current: Option<&dyn ValueReader>| match (current, expected) {
+            (None, None) => Ok(true),
+            (Some(object), Some(bytes)) => has_bytes(object, bytes),
+            _ => Ok(false),
+        };
+        Ok(self.write_if(key, data, UpdateOptions::READ_CURRENT, is_expected)?.0)
     }
 
     /// Like `replace`, for an expected state. Returns the version of the new value as well, if
@@ -519,11 +396,6 @@ impl dyn Store + '_ {
         })?;
         Ok((matched && !matches!(outcome.change, Change::Keep), outcome.version))
     }
-}
-
-/// Return the part of `start` up to its last "/".
-fn folder_of(start: &str) -> &str {
-    &start[..start.rfind('/').map_or(0, |slash| slash + 1)]
 }
 
 #[cfg(test)]

@@ -38,51 +38,62 @@ pub struct ReadFlags {
 }
 
 /// One open value of a store. Replacing the value later does not change what the reader returns.
+///
+/// A wrapper returns its inner reader, and implements only what it changes.
 pub trait ValueReader: Send + Sync {
+    /// Fill `out` from `offset`; a range past the end raises a `Kind::Data` error.
+    fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()>;
+
+    /// Like `read_with`, without flags.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.read_with(offset, out, ReadFlags::default())
+    }
+
+    /// Return the inner reader of a wrapper.
+    fn inner(&self) -> Option<&dyn ValueReader> {
+        None
+    }
+
     /// Return the size in bytes.
-    fn size(&self) -> u64;
+    fn size(&self) -> u64 {
+        self.inner().map_or(0, ValueReader::size)
+    }
 
     /// Return the version of the value, if the store has versions.
-    fn version(&self) -> Option<Version>;
+    fn version(&self) -> Option<Version> {
+        self.inner()?.version()
+    }
 
     /// Return the version for comparison with an earlier one. A value that changed very recently
     /// has no `version`, because another change could have the same time stamp.
     fn state(&self) -> Option<Version> {
-        self.version()
-    }
-
-    /// Fill `out` from `offset`; a range past the end raises a `Kind::Data` error.
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
-
-    /// Fill `out` from `offset`, with flags.
-    fn read_with(&self, offset: u64, out: &mut [u8], _how: ReadFlags) -> Result<()> {
-        self.read_at(offset, out)
+        self.inner().map_or_else(|| self.version(), ValueReader::state)
     }
 
     /// Return whether a cache holds these bytes, so that reading them needs no request.
-    fn is_cached(&self, _offset: u64, _count: u64) -> bool {
-        false
+    fn is_cached(&self, offset: u64, count: u64) -> bool {
+        self.inner().is_some_and(|inner| inner.is_cached(offset, count))
     }
 
     /// Return whether reading these bytes needs exactly one request, which the store can start
     /// asynchronously.
-    fn needs_request(&self, _offset: u64, _count: u64) -> bool {
-        false
+    fn needs_request(&self, offset: u64, count: u64) -> bool {
+        self.inner().is_some_and(|inner| inner.needs_request(offset, count))
     }
 
     /// Return the cache of chunks that are decoded from this value, if any.
     fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
-        None
+        self.inner()?.decoded_cache()
     }
 
     /// Return the whole value, if it is in memory.
     fn bytes(&self) -> Option<&[u8]> {
-        None
+        self.inner()?.bytes()
     }
 
     /// Return the file, if any, for copies inside the kernel.
     fn file(&self) -> Option<&std::fs::File> {
-        None
+        self.inner()?.file()
     }
 }
 
@@ -201,11 +212,7 @@ impl ValueReader for Unversioned {
         self.0.len() as u64
     }
 
-    fn version(&self) -> Option<Version> {
-        None
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
         read_from(&self.0, offset, out)
     }
 

@@ -131,7 +131,7 @@ pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *con
     let value = BufferPtr(value.cast_mut());
     let writer = |chunk: &Chunk<'_, '_>| Writer::new(operation, chunk.spread);
     let encode = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| {
-        writer(chunk).encode_value(&CallerElements::of(chunk, value, operation), scratch)
+        writer(chunk).encode_value(chunk.key, &CallerElements::of(chunk, value, operation), scratch)
     };
     operation.each_upload(selection, &encode, &|chunk, scratch| {
         writer(chunk).chunk(chunk.key, &CallerElements::of(chunk, value, operation), scratch)

@@ -11,14 +11,14 @@ mod shards;
 use std::sync::Arc;
 
 use crate::array::{Array, Body, Level, Shard};
-use crate::codec::chain::expect_size;
 use crate::codec::BytesCodec;
 use crate::copy;
 use crate::error::{Error, Kind, Result};
 use crate::pipeline::operation::Operation;
 use crate::pipeline::source::Source;
 use crate::scratch::{reserve, sized, Scratch};
-use crate::store::{join, Change, UpdateOptions, ValuePart, ValueReader};
+use crate::shard_index;
+use crate::store::{join, Change, UpdateOptions, ValuePart};
 use crate::vlen;
 
 pub(crate) use self::elements::put;
@@ -30,6 +30,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) array: &'a Array,
     /// Workers share the subchunks of a shard.
     spread: bool,
+    /// Whether chunks that are all fill are stored.
+    store_fill: bool,
 }
 
 /// The current encoding of a chunk, shard or subchunk.
@@ -69,9 +71,6 @@ pub(crate) trait NewSubchunks<'a>: Sync {
 /// Processes the cell of a subchunk and its new elements.
 pub(crate) type SubchunkWork<'w, 'a> = dyn FnMut(&[u64], &dyn NewElements<'a>) -> Result<()> + 'w;
 
-/// Completes the new elements of a chunk with the other elements, if it needs any.
-pub(crate) type CompleteChunk<'w> = dyn FnMut(Option<&[u8]>) -> Result<Arc<Vec<u8>>> + 'w;
-
 /// A subchunk to write: its number in the index, and in [`NewSubchunks`].
 pub(crate) struct TouchedSubchunk {
     pub(crate) number: usize,
@@ -87,7 +86,7 @@ pub(crate) fn check_writable(operation: Operation<'_>) -> Result<()> {
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(operation: Operation<'a>, spread: bool) -> Self {
-        Writer { operation, array: operation.array, spread }
+        Writer { operation, array: operation.array, spread, store_fill: operation.array.store_fill }
     }
 
     /// Update the chunk or shard at `key`.
@@ -97,8 +96,10 @@ impl<'a> Writer<'a> {
         new_elements: &dyn NewElements<'a>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        self.forget_index(key, new_elements.level());
         let is_full = new_elements.is_full(self.operation.bounds());
         let options = UpdateOptions::reading_current(!is_full);
+        let has_conditional_deletes = self.operation.store.info().has_conditional_deletes;
         let outcome = self.operation.store.update(key, options, &mut |object| {
             if options.current && object.is_none() {
                 self.operation.check_missing(key)?;
@@ -106,6 +107,11 @@ impl<'a> Writer<'a> {
             let change = self.change(new_elements, object.map(Source::of), is_full, scratch)?;
             Ok(match change {
                 Change::Delete if options.current && object.is_none() => Change::Keep,
+                // A deletion could not see that another writer has changed the chunk meanwhile.
+                Change::Delete if options.current && !has_conditional_deletes => {
+                    let writer = Writer { store_fill: true, ..*self };
+                    writer.change(new_elements, object.map(Source::of), is_full, scratch)?
+                }
                 change => change,
             })
         })?;
@@ -115,16 +121,25 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Forget the last known index of a remote shard, which is about to change.
+    fn forget_index(&self, key: &str, level: &Level) {
+        if let (Body::Shard(shard), true) = (&level.body, self.operation.store.concurrency() > 0) {
+            shard_index::cache::set_last(shard.id, key, None);
+        }
+    }
+
     /// Encode a chunk or shard without its stored value. None: it has no value, or needs the stored
     /// one.
     fn encode_value(
         &self,
+        key: &str,
         new_elements: &dyn NewElements<'a>,
         scratch: &mut Scratch,
     ) -> Result<Option<Arc<Vec<u8>>>> {
         if !new_elements.is_full(self.operation.bounds()) {
             return Ok(None);
         }
+        self.forget_index(key, new_elements.level());
         let Change::Write(parts) = self.change(new_elements, None, true, scratch)? else { return Ok(None) };
         match <[ValuePart<'_>; 1]>::try_from(parts) {
             // A reused buffer may be much larger than its content.
@@ -132,63 +147,6 @@ impl<'a> Writer<'a> {
             Ok(parts) => concatenate(parts.into(), scratch).map(Some),
             Err(parts) => concatenate(parts, scratch).map(Some),
         }
-    }
-
-    /// Update the chunk at `key`, which has no codecs. `complete` adds the elements of the current
-    /// chunk, or fill.
-    pub(crate) fn raw_chunk(
-        &self,
-        key: &str,
-        new_elements: &dyn NewElements<'a>,
-        complete: &mut CompleteChunk<'_>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let level = new_elements.level();
-        let is_full = new_elements.is_full(self.operation.bounds());
-        self.operation.store.update(key, UpdateOptions::reading_current(!is_full), &mut |object| {
-            let _permit = self.operation.store.coding_permit()?;
-            let values = match is_full {
-                true => complete(None)?,
-                false => self.complete_from_stored(level, object, complete, scratch)?,
-            };
-            Ok(match self.is_fill(level, &values) {
-                true if !is_full && object.is_none() => Change::Keep,
-                true => Change::Delete,
-                false => Change::Write(vec![ValuePart::Shared(values)]),
-            })
-        })?;
-        Ok(())
-    }
-
-    /// Store an encoded chunk that replaces all of the old one.
-    pub(crate) fn store_encoded(&self, key: &str, value: &Arc<Vec<u8>>) -> Result<()> {
-        let write = || Change::Write(vec![ValuePart::Shared(value.clone())]);
-        self.operation.store.update(key, UpdateOptions::UNCONDITIONAL, &mut |_| Ok(write())).map(drop)
-    }
-
-    /// Call `complete` with the elements of a stored chunk without codecs, or with fill.
-    fn complete_from_stored(
-        &self,
-        level: &Level,
-        object: Option<&dyn ValueReader>,
-        complete: &mut CompleteChunk<'_>,
-        scratch: &mut Scratch,
-    ) -> Result<Arc<Vec<u8>>> {
-        let source = object.map(Source::of);
-        if let Some(bytes) = source.and_then(|source| source.in_memory()) {
-            expect_size(bytes.len(), level.decoded_bytes)?;
-            return complete(Some(bytes));
-        }
-        let mut buffer = scratch.take();
-        let result = sized(&mut buffer, level.decoded_bytes).and_then(|current_elements| {
-            match source {
-                Some(source) => level.load(source, current_elements, &mut Vec::new(), scratch, || Ok(()))?,
-                None => fill_all(current_elements, &level.stored_fill),
-            }
-            complete(Some(current_elements))
-        });
-        scratch.put_back(buffer);
-        result
     }
 
     fn change(
@@ -242,32 +200,35 @@ impl<'a> Writer<'a> {
         let Body::Shard(shard) = &level.body else {
             return self.encode_elements(new_elements, current, is_full, out, scratch);
         };
-        let (mut encoded, mut plain, mut whole) = (scratch.take(), scratch.take(), scratch.take());
-        let result = (|| {
-            let current = match current {
-                Some(source) if !level.bytes_codecs.is_empty() => {
-                    let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-                    level.bytes_codecs.decode(bytes, &mut plain, shard.max_bytes(), scratch)?;
-                    Some(Source::computed(&plain))
-                }
-                other => other,
-            };
+        match current {
+            None => self.encode_shard(shard, new_elements, None, out, scratch),
+            Some(source) => level.with_shard(shard, source, scratch, |source, scratch| {
+                self.encode_shard(shard, new_elements, Some(source), out, scratch)
+            }),
+        }
+    }
+
+    /// Encode a shard inside a shard, or one with codecs; `current` is without these.
+    fn encode_shard(
+        &self,
+        shard: &Shard,
+        new_elements: &dyn NewElements<'a>,
+        current: Current<'_>,
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<bool> {
+        scratch.with_buffer(|whole, scratch| {
             whole.clear();
             match self.shard(shard, new_elements, current, scratch)? {
                 Change::Delete => return Ok(false),
-                Change::Keep => current.map_or(Ok(()), |source| source.append_to(&mut whole))?,
+                Change::Keep => current.map_or(Ok(()), |source| source.append_to(whole))?,
                 Change::Write(parts) => {
-                    join(&parts, current, &mut whole)?;
+                    join(&parts, current, whole)?;
                     recycle(parts, scratch);
                 }
             }
-            level.bytes_codecs.encode(&whole, out, scratch)?;
-            Ok(true)
-        })();
-        for buffer in [encoded, plain, whole] {
-            scratch.put_back(buffer);
-        }
-        result
+            new_elements.level().bytes_codecs.encode(whole, out, scratch).map(|()| true)
+        })
     }
 
     /// Encode a chunk or subchunk of elements.
@@ -354,25 +315,25 @@ impl<'a> Writer<'a> {
         if self.is_fill(level, chunk) {
             return Ok(false);
         }
-        let mut inner = scratch.take();
-        inner.clear();
-        let result = match &level.body {
-            Body::Foreign(codec) => codec
-                .encode(chunk, &mut inner, &mut scratch.context)
-                .map_err(|error| error.in_codec(codec.name())),
-            // SAFETY: the caller of `write` keeps the targets of its handles alive. Those of the
-            // current chunk point into memory that `elements_chunk` owns until this returns.
-            Body::Vlen(_) => unsafe { vlen::encode(chunk, &mut inner) },
-            _ => return level.bytes_codecs.encode(chunk, out, scratch).map(|()| true),
-        };
-        let result = result.and_then(|()| level.bytes_codecs.encode(&inner, out, scratch));
-        scratch.put_back(inner);
-        result.map(|()| true)
+        let encoded = scratch.with_buffer(|inner, scratch| {
+            inner.clear();
+            match &level.body {
+                Body::Foreign(codec) => codec
+                    .encode(chunk, inner, &mut scratch.context)
+                    .map_err(|error| error.in_codec(codec.name()))?,
+                // SAFETY: the caller of `write` keeps the targets of its handles alive. Those of the
+                // current chunk point into memory that `encode_elements` owns until this returns.
+                Body::Vlen(_) => unsafe { vlen::encode(chunk, inner) }?,
+                _ => return level.bytes_codecs.encode(chunk, out, scratch),
+            }
+            level.bytes_codecs.encode(inner, out, scratch)
+        });
+        encoded.map(|()| true)
     }
 
     /// Return whether the chunk is all fill, so that it is not stored.
-    pub(crate) fn is_fill(&self, level: &Level, chunk: &[u8]) -> bool {
-        if self.array.store_fill {
+    fn is_fill(&self, level: &Level, chunk: &[u8]) -> bool {
+        if self.store_fill {
             return false;
         }
         match &self.array.fill_element {

@@ -14,7 +14,7 @@ use crate::shard_index::{self, ABSENT};
 use crate::store::{Change, ValuePart};
 
 /// Consecutive subchunks share a buffer up to this many decoded bytes: few enough buffers, and
-/// tasks forevery worker.
+/// tasks for every worker.
 const GROUP_BYTES: usize = 256 << 10;
 
 impl<'a> Writer<'a> {
@@ -35,15 +35,11 @@ impl<'a> Writer<'a> {
         touched.sort_unstable_by_key(|touched| touched.number);
         let groups = group(&touched, stored_shard.as_ref(), shard.level.decoded_bytes);
         // All buffers come from this scratch and return to it for the next shard: buffers of other
-        // workers would be allocated again forevery shard.
+        // workers would be allocated again for every shard.
         let results: Vec<Mutex<EncodedSubchunks<'a>>> =
             groups.iter().map(|_| Mutex::new(EncodedSubchunks::with_buffer(scratch.take()))).collect();
-        let run = if self.spread {
-            let bytes = shard.level.decoded_bytes * (touched.len() / groups.len().max(1));
-            Executor::choose(groups.len(), bytes, 0)
-        } else {
-            Executor::CallingThread
-        };
+        let bytes = shard.level.decoded_bytes * (touched.len() / groups.len().max(1));
+        let run = Executor::choose_if(self.spread, groups.len(), bytes, 0);
         run.each(groups.len(), self.operation.interrupt, &|number, scratch| {
             let mut encoded = results[number].lock().unwrap_or_else(PoisonError::into_inner);
             let touched = &touched[groups[number].clone()];

@@ -1,19 +1,14 @@
 //! Buffered elements of one chunk or subchunk.
 
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
-use super::chunk_memory::{
-    initialised, initialised_all, initialised_mut, uninitialised, uninitialised_all, uninitialised_mut,
-    ChunkMemory,
-};
 use super::mask::Mask;
 use crate::array::{Array, Body, Level};
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::pipeline::operation::{BufferPtr, Portion};
 use crate::read::offsets;
-use crate::scratch::{uninitialized, Scratch};
+use crate::scratch::{as_uninit, uninitialized, Scratch};
 use crate::selection::Direction;
 use crate::vlen::{self, Arena};
 use crate::write;
@@ -24,7 +19,7 @@ pub(super) struct ElementChunk {
     /// The elements in the form without codecs; empty before the first write. Memory is not
     /// cleared: unwritten elements are not initialised. Handles and booleans are zeros, because
     /// they are inspected in place.
-    values: ChunkMemory,
+    values: Vec<MaybeUninit<u8>>,
     mask: Mask,
     /// The targets of handles.
     elements: Vec<Vec<u8>>,
@@ -37,16 +32,6 @@ pub(super) struct Target<'a> {
 }
 
 impl ElementChunk {
-    /// Return an empty chunk with this memory.
-    pub(super) fn with_memory(values: ChunkMemory) -> ElementChunk {
-        ElementChunk { values, ..ElementChunk::default() }
-    }
-
-    /// Move the elements to other memory; the caller moves their bytes.
-    pub(super) fn move_to(&mut self, values: ChunkMemory) {
-        self.values = values;
-    }
-
     /// Return the number of bytes of elements.
     pub(super) fn bytes(&self) -> usize {
         self.values.len() + self.elements.iter().map(Vec::len).sum::<usize>()
@@ -75,7 +60,7 @@ impl ElementChunk {
         let has_handles = matches!(portion.level.body, Body::Vlen(_));
         if self.mask.is_empty() {
             if self.values.is_empty() {
-                self.values = ChunkMemory::Own(uninitialized(portion.level.decoded_bytes)?);
+                self.values = uninitialized(portion.level.decoded_bytes)?;
             }
             if (has_handles || array.is_bool) && !portion.is_whole_chunk() {
                 self.values.fill(MaybeUninit::new(0));
@@ -111,19 +96,16 @@ impl ElementChunk {
             self.mask.make_byte_mask(portion.level)?;
         }
         if let Body::Vlen(_) = portion.level.body {
-            let mut handles = scratch.take();
-            handles.clear();
-            // SAFETY: of handles all bytes are initialised.
-            handles.extend_from_slice(unsafe { initialised(&self.values) });
-            // SAFETY: `elements` owns the targets of the handles; unwritten handles are empty.
-            let elements_copy = unsafe { gather_elements(portion, &mut handles) };
-            let result = elements_copy.map(|elements_copy| {
-                target.arena.add(elements_copy);
+            return scratch.with_buffer(|handles, _| {
+                handles.clear();
+                // SAFETY: of handles all bytes are initialised.
+                handles.extend_from_slice(unsafe { initialised(&self.values) });
+                // SAFETY: `elements` owns the targets of the handles; unwritten handles are empty.
+                target.arena.add(unsafe { gather_elements(portion, handles) }?);
                 // SAFETY: guaranteed by the caller.
-                unsafe { self.mask.deliver(portion, uninitialised(&handles), target.out) }
+                unsafe { self.mask.deliver(portion, uninitialised(handles), target.out) };
+                Ok(())
             });
-            scratch.put_back(handles);
-            return result;
         }
         // SAFETY: guaranteed by the caller.
         unsafe { self.mask.deliver(portion, &self.values, target.out) };
@@ -139,63 +121,7 @@ impl ElementChunk {
     /// Copy the written elements into the decoded `chunk`.
     pub(super) fn merge(&self, level: &Level, chunk: &mut [u8]) {
         // SAFETY: only written, and so initialised, elements are copied.
-        self.mask.merge(level, &self.values, unsafe { uninitialised_mut(chunk) });
-    }
-
-    /// Take the elements of a chunk without codecs; the mask stays.
-    pub(super) fn take_elements(&mut self, level: &Level, array: &Array) -> Option<RawElements> {
-        let written = match &mut self.values {
-            ChunkMemory::Own(values) if level.is_raw() && !values.is_empty() => std::mem::take(values),
-            _ => return None,
-        };
-        Some(RawElements { written, all: None, is_bool: array.is_bool })
-    }
-
-    /// Restore the elements of a variable-length chunk after a failed write.
-    pub(super) fn restore_elements(&mut self, mut raw: RawElements) {
-        raw.make_mutable();
-        self.values = ChunkMemory::Own(raw.written);
-    }
-
-    /// Return all elements of a variable-length chunk. The unwritten ones come from `rest`, which
-    /// is needed only if some are unwritten. A later call may pass another `rest`.
-    pub(super) fn complete(
-        &self,
-        raw: &mut RawElements,
-        level: &Level,
-        rest: Option<&[u8]>,
-    ) -> Result<Arc<Vec<u8>>> {
-        raw.make_mutable();
-        match rest {
-            Some(rest) => self.mask.complete(level, &mut raw.written, uninitialised(rest)),
-            None if self.mask.is_all(level) => {}
-            None => return Err(Error::internal("elements of a chunk without memory")),
-        }
-        if raw.is_bool {
-            // SAFETY: all elements are initialised now.
-            copy::normalize_bools(unsafe { initialised_mut(&mut raw.written) });
-        }
-        // SAFETY: as above.
-        let values = unsafe { initialised_all(std::mem::take(&mut raw.written)) };
-        Ok(raw.all.insert(Arc::new(values)).clone())
-    }
-}
-
-/// The elements of a chunk without codecs.
-pub(super) struct RawElements {
-    /// The written elements.
-    written: Vec<MaybeUninit<u8>>,
-    /// All elements, once they were computed.
-    all: Option<Arc<Vec<u8>>>,
-    is_bool: bool,
-}
-
-impl RawElements {
-    /// Make the elements mutable again.
-    fn make_mutable(&mut self) {
-        if let Some(all) = self.all.take() {
-            self.written = uninitialised_all(Arc::unwrap_or_clone(all));
-        }
+        self.mask.merge(level, &self.values, unsafe { as_uninit(chunk) });
     }
 }
 
@@ -211,4 +137,23 @@ unsafe fn gather_elements(portion: &Portion<'_, '_>, values: &mut [u8]) -> Resul
         Some(unsafe { vlen::gather(values, item_offsets) })
     });
     elements_copy.ok_or_else(|| Error::internal("fields of variable-length elements"))?
+}
+
+/// # Safety
+/// All bytes are initialised.
+unsafe fn initialised(bytes: &[MaybeUninit<u8>]) -> &[u8] {
+    // SAFETY: guaranteed by the caller.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
+}
+
+/// # Safety
+/// All bytes are initialised.
+unsafe fn initialised_mut(bytes: &mut [MaybeUninit<u8>]) -> &mut [u8] {
+    // SAFETY: guaranteed by the caller.
+    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
+}
+
+fn uninitialised(bytes: &[u8]) -> &[MaybeUninit<u8>] {
+    // SAFETY: initialised bytes are valid.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
 }

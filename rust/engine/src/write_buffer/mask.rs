@@ -74,10 +74,10 @@ impl ByteMask {
         portion.fields().iter().map(|field| (field.item, field.bytes)).collect()
     }
 
-    /// Copy the elements whose mark is `mark`; both sides have the layout of the decoded chunk.
-    fn copy_runs(&self, mark: u8, level: &Level, from: &Bytes, to: &mut Bytes) {
+    /// Copy the marked elements; both sides have the layout of the decoded chunk.
+    fn copy_marked(&self, level: &Level, from: &Bytes, to: &mut Bytes) {
         let bytes = level.item_bytes / self.unit;
-        for run in runs_of(&self.marks, mark) {
+        for run in marked_runs(&self.marks) {
             let run = run.start * bytes..run.end * bytes;
             to[run.clone()].copy_from_slice(&from[run]);
         }
@@ -118,22 +118,6 @@ fn box_axes(part: &[Range<u64>], strides: &[isize]) -> (isize, PerAxis<Axis<'sta
         dst: stride,
     });
     (start, axes.collect())
-}
-
-/// Boxes that cover the chunk outside a box.
-fn boxes_around(level: &Level, part: &[Range<u64>]) -> Vec<PerAxis<Range<u64>>> {
-    let mut remaining: PerAxis<Range<u64>> = level.shape.iter().map(|&size| 0..size).collect();
-    let mut boxes = Vec::new();
-    for (axis, range) in part.iter().enumerate() {
-        for side in [0..range.start, range.end..level.shape[axis]] {
-            let mut part = remaining.clone();
-            part[axis] = side;
-            boxes.push(part);
-        }
-        remaining[axis] = range.clone();
-    }
-    boxes.retain(|part| part.iter().all(|range| !range.is_empty()));
-    boxes
 }
 
 /// Copy a box; both sides have the layout of the decoded chunk.
@@ -243,21 +227,7 @@ impl Mask {
         match self {
             Mask::Empty => {}
             Mask::Box(part) => copy_box(level, part, values, chunk),
-            Mask::ByteMask(mask) => mask.copy_runs(1, level, values, chunk),
-        }
-    }
-
-    /// Copy the unwritten elements from `rest` to `values`; both have the layout of the decoded
-    /// chunk.
-    pub(super) fn complete(&self, level: &Level, values: &mut Bytes, rest: &Bytes) {
-        match self {
-            Mask::Empty => values.copy_from_slice(rest),
-            Mask::Box(part) => {
-                for side in boxes_around(level, part) {
-                    copy_box(level, &side, rest, values);
-                }
-            }
-            Mask::ByteMask(mask) => mask.copy_runs(0, level, rest, values),
+            Mask::ByteMask(mask) => mask.copy_marked(level, values, chunk),
         }
     }
 
@@ -319,12 +289,12 @@ unsafe fn copy_reversed(from: &Bytes, to: *mut u8, unit: usize) {
     }
 }
 
-/// Return the runs of marks equal to `mark`.
-fn runs_of(marks: &[u8], mark: u8) -> impl Iterator<Item = Range<usize>> + '_ {
+/// Return the runs of ones.
+fn marked_runs(marks: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut index = 0;
     std::iter::from_fn(move || {
-        let start = index + position_of(&marks[index..], mark)?;
-        index = position_of(&marks[start..], 1 - mark).map_or(marks.len(), |count| start + count);
+        let start = index + position_of(&marks[index..], 1)?;
+        index = position_of(&marks[start..], 0).map_or(marks.len(), |count| start + count);
         Some(start..index)
     })
 }

@@ -6,7 +6,6 @@
 //! concurrent writes to the chunk.
 
 mod chunk;
-mod chunk_memory;
 mod mask;
 mod node;
 
@@ -14,8 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::array::{Array, PerAxis};
-use crate::error::{Error, Kind, Result};
-use crate::pipeline::operation::{BufferPtr, Executor, Operation};
+use crate::error::{Error, Result};
+use crate::pipeline::operation::{BufferPtr, Operation, Requests};
+use crate::pool;
 use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
@@ -82,7 +82,7 @@ impl BufferedChunk {
             match result {
                 Ok(result) => return result,
                 Err(generation) if generation == fork::generation() => wait.step()?,
-                Err(_) => return Err(Error::new(Kind::Argument, FORKED_WHILE_STORING)),
+                Err(_) => return Err(Error::argument(FORKED_WHILE_STORING)),
             }
         }
     }
@@ -184,7 +184,7 @@ impl WriteBuffer {
     fn find_or_create(&self, array: &Array, cell: &[u64]) -> Result<Option<Arc<BufferedChunk>>> {
         self.with(|buffered| {
             if buffered.is_closed {
-                return Err(Error::new(Kind::Argument, "the transaction is over"));
+                return Err(Error::argument("the transaction is over"));
             }
             if let Some(chunk_buffer) = buffered.chunks.get(cell) {
                 return Ok(Some(chunk_buffer.clone()));
@@ -214,7 +214,7 @@ pub unsafe fn write(
 ) -> Result<()> {
     write::check_writable(operation)?;
     let value = BufferPtr(value.cast_mut());
-    operation.each_chunk(selection, 0, &|chunk, _| {
+    operation.each_chunk(selection, Requests::None, &|chunk, _| {
         let write_node = |state: &mut State| {
             if let State::Empty = state {
                 *state = State::Some(Node::of(chunk.portion.level));
@@ -247,7 +247,7 @@ pub unsafe fn read(
     out: *mut u8,
 ) -> Result<Arena> {
     let (out, arena) = (BufferPtr(out), Arena::default());
-    operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
+    operation.each_chunk(selection, Requests::Reads, &|chunk, scratch| {
         let reader = Reader::new(operation, chunk.spread);
         let matches = &read::Target::new(out, &arena);
         let target = &Target { out, arena: &arena };
@@ -299,7 +299,7 @@ pub struct KeyInterval<'a> {
 
 impl KeyInterval<'_> {
     /// Return whether the key of a chunk is in the interval.
-    fn contain(self, operation: Operation<'_>, cell: &[u64]) -> Result<bool> {
+    fn contains(self, operation: Operation<'_>, cell: &[u64]) -> Result<bool> {
         if self.first.is_empty() && self.last.is_empty() && self.overwriting.is_none() {
             return Ok(true);
         }
@@ -312,7 +312,7 @@ impl KeyInterval<'_> {
 
 /// Discard the buffered chunks with keys in the interval.
 pub fn discard(operation: Operation<'_>, buffer: &WriteBuffer, keys: KeyInterval<'_>) {
-    buffer.discard(|cell| keys.contain(operation, cell).unwrap_or(false));
+    buffer.discard(|cell| keys.contains(operation, cell).unwrap_or(false));
 }
 
 /// Store the buffered chunks with keys in the interval. They leave the buffer, unless it `stays`.
@@ -327,10 +327,9 @@ pub fn store(
     stays: bool,
 ) -> Result<()> {
     // A chunk without a key fails below.
-    let chunks = buffer.matching(|cell| keys.contain(operation, cell).unwrap_or(true));
+    let chunks = buffer.matching(|cell| keys.contains(operation, cell).unwrap_or(true));
     let Some((first, _)) = chunks.first() else { return Ok(()) };
-    let bytes = operation.with_chunk(first, &mut String::new(), |_, level, _| Ok(level.decoded_bytes))?;
-    let run = Executor::choose(chunks.len(), bytes, operation.store.write_concurrency());
+    let run = operation.run(first, chunks.len(), Requests::Writes)?;
     let spread = operation.shares_workers(chunks.len());
     operation.each(run, chunks.len(), &|task, scratch| {
         let (cell, chunk_buffer) = &chunks[task];
@@ -342,12 +341,13 @@ pub fn store(
                     Ok(None)
                 }
             };
-        let Some(mut node) = chunk_buffer.when_not_storing(start_storing)? else { return Ok(()) };
-        let mut key = std::mem::take(&mut scratch.key);
-        let result = operation.with_chunk(cell, &mut key, |key, level, origin| {
-            node.store(key, level, origin, &Writer::new(operation, spread), stays, scratch)
+        let Some(node) = chunk_buffer.when_not_storing(start_storing)? else { return Ok(()) };
+        // The node is restored even if the write panics.
+        let result = pool::guarded(|| {
+            operation.with_chunk(cell, scratch, |key, level, origin, scratch| {
+                node.store(key, level, origin, &Writer::new(operation, spread), scratch)
+            })
         });
-        scratch.key = key;
         if stays || result.is_err() {
             chunk_buffer.with(|state| *state = State::Some(node));
         } else {

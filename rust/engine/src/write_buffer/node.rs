@@ -1,17 +1,14 @@
 //! Nodes of the write buffer: chunks, shards and their subchunks.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use super::chunk::{ElementChunk, Target};
-use super::chunk_memory::{uninitialised_all, ChunkMemory, Slab};
 use super::lock;
 use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::error::{Error, Result};
 use crate::pipeline::operation::{origin_of, BufferPtr, Executor, Portion};
-use crate::pool;
 use crate::scratch::Scratch;
-use crate::shard_index;
 use crate::write::{NewElements, NewSubchunks, SubchunkWork, TouchedSubchunk, Writer};
 
 /// The buffered elements of a chunk, shard or subchunk.
@@ -33,13 +30,7 @@ pub(super) enum Coverage {
 pub(super) struct Subchunks {
     /// Nodes by their numbers in the index, with their cells.
     nodes: BTreeMap<usize, (PerAxis<u64>, Node)>,
-    /// Memory for all subchunks, in their stored order.
-    slab: Option<Arc<Slab>>,
 }
-
-/// A shard gets a slab if the first write touches at least this fraction of its subchunks; the
-/// memory of unwritten ones stays unused.
-const SLAB_FRACTION: usize = 4;
 
 impl Node {
     pub(super) fn of(level: &Level) -> Node {
@@ -82,44 +73,16 @@ impl Node {
         })
     }
 
-    /// Store the buffered elements of the chunk at `key`. If the node `stays`, or the store fails,
-    /// the elements remain in the node.
+    /// Store the buffered elements of the chunk at `key`. They remain in the node.
     pub(super) fn store(
-        &mut self,
+        &self,
         key: &str,
         level: &Level,
         origin: &[u64],
         writer: &Writer<'_>,
-        stays: bool,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if let (Node::Shard(nodes), Body::Shard(shard), true) =
-            (&mut *self, &level.body, level.bytes_codecs.is_empty())
-        {
-            if let Some(encoded) = pool::guarded(|| nodes.take_encoded(shard, writer, scratch))? {
-                let result = pool::guarded(|| writer.store_encoded(key, &encoded));
-                if stays || result.is_err() {
-                    nodes.restore_encoded(shard, encoded);
-                }
-                return result;
-            }
-        }
-        let mut raw = match self {
-            Node::ElementChunk(element_chunk) => element_chunk.take_elements(level, writer.array),
-            Node::Shard(_) => None,
-        };
-        let new = BufferedElements { node: self, level, origin };
-        // The elements are restored even if the write panics.
-        let result = pool::guarded(|| match (&mut raw, &*self) {
-            (Some(raw), Node::ElementChunk(element_chunk)) => {
-                writer.raw_chunk(key, &new, &mut |rest| element_chunk.complete(raw, level, rest), scratch)
-            }
-            _ => writer.chunk(key, &new, scratch),
-        });
-        if let (true, Some(raw), Node::ElementChunk(element_chunk)) = (stays || result.is_err(), raw, self) {
-            element_chunk.restore_elements(raw);
-        }
-        result
+        writer.chunk(key, &BufferedElements { node: self, level, origin }, scratch)
     }
 
     /// Return how much of `portion` is buffered.
@@ -195,17 +158,6 @@ impl Subchunks {
         self.nodes.len() == shard.entries && self.nodes.values().all(|(_, node)| node.is_full(&shard.level))
     }
 
-    /// Return a new node for a subchunk.
-    fn new_node(&self, shard: &Shard, number: usize) -> Node {
-        match &self.slab {
-            // SAFETY: each slot is used here alone, and stays with the node.
-            Some(slab) => Node::ElementChunk(ElementChunk::with_memory(ChunkMemory::Slot(unsafe {
-                slab.slot(shard, number)
-            }))),
-            None => Node::of(&shard.level),
-        }
-    }
-
     /// Run `work` with each subchunk that `portion` touches, and its node; `create` missing nodes,
     /// or skip these subchunks.
     fn each(
@@ -218,16 +170,13 @@ impl Subchunks {
     ) -> Result<()> {
         let level = &shard.level;
         let division = portion.divide(&shard.dim_grids)?;
-        if create && self.nodes.is_empty() && division.tasks() >= shard.entries.div_ceil(SLAB_FRACTION) {
-            self.slab = Slab::new(shard);
-        }
         let mut tasks: Vec<(usize, usize)> = Vec::new();
         let mut cell = PerAxis::new();
         for task in 0..division.tasks() {
             division.task(task, &mut cell);
             let number = shard.entry_number(&cell);
             if create && !self.nodes.contains_key(&number) {
-                self.nodes.insert(number, (cell.clone(), self.new_node(shard, number)));
+                self.nodes.insert(number, (cell.clone(), Node::of(level)));
             }
             tasks.push((number, task));
         }
@@ -241,11 +190,7 @@ impl Subchunks {
                 entries.push((*task, Mutex::new(node)));
             }
         }
-        let run = if spread {
-            Executor::choose(entries.len(), level.decoded_bytes, 0)
-        } else {
-            Executor::CallingThread
-        };
+        let run = Executor::choose_if(spread, entries.len(), level.decoded_bytes, 0);
         // Without interrupts: the chunk is locked, and the check may need it.
         run.each(entries.len(), None, &|index, scratch| {
             let (task, node) = &entries[index];
@@ -254,51 +199,6 @@ impl Subchunks {
             let origin = &origin_of(portion.origin, &cell, &level.shape);
             work(&Portion { level, piece, origin }, &mut lock(node), scratch)
         })
-    }
-
-    /// Return the encoded shard, if every element was written into the slab and no subchunk is all
-    /// fill. The masks stay.
-    fn take_encoded(
-        &mut self,
-        shard: &Shard,
-        writer: &Writer<'_>,
-        scratch: &mut Scratch,
-    ) -> Result<Option<Arc<Vec<u8>>>> {
-        let level = &shard.level;
-        let is_complete = |node: &Node| match node {
-            Node::ElementChunk(element_chunk) => {
-                element_chunk.all(level).is_some_and(|bytes| !writer.is_fill(level, bytes))
-            }
-            Node::Shard(_) => false,
-        };
-        let encoded =
-            self.nodes.len() == shard.entries && self.nodes.values().all(|(_, node)| is_complete(node));
-        let (true, Some(slab)) = (encoded, self.slab.clone()) else { return Ok(None) };
-        let mut index = scratch.take();
-        index.clear();
-        shard_index::encode_index(shard, &shard.sequential_index()?, &mut index, scratch)?;
-        self.slab = None;
-        self.move_to(|_| ChunkMemory::default());
-        // SAFETY: every element was written.
-        let encoded = unsafe { slab.completed(shard, &index) };
-        scratch.put_back(index);
-        encoded.map(|encoded| Some(Arc::new(encoded))).ok_or_else(|| Error::internal("a shard is in use"))
-    }
-
-    /// Restore the encoded shard after a failed write.
-    fn restore_encoded(&mut self, shard: &Shard, encoded: Arc<Vec<u8>>) {
-        let slab = Slab::of(uninitialised_all(Arc::unwrap_or_clone(encoded)));
-        // SAFETY: each slot is used once.
-        self.move_to(|number| ChunkMemory::Slot(unsafe { slab.slot(shard, number) }));
-        self.slab = Some(slab);
-    }
-
-    fn move_to(&mut self, memory: impl Fn(usize) -> ChunkMemory) {
-        for (&number, (_, node)) in &mut self.nodes {
-            if let Node::ElementChunk(element_chunk) = node {
-                element_chunk.move_to(memory(number));
-            }
-        }
     }
 }
 

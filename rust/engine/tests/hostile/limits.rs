@@ -163,11 +163,7 @@ impl ValueReader for Everything {
         u64::MAX
     }
 
-    fn version(&self) -> Option<Version> {
-        None
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<(), Error> {
         // An index that points close to the end of the object.
         let numbers = [u64::MAX - 2048, 1024].map(u64::to_le_bytes).concat();
         let from = offset.wrapping_sub(u64::MAX - 32) as usize % 16;
@@ -190,16 +186,12 @@ impl Store for Endless {
         updater(Some(&Everything)).map(UpdateOutcome::from)
     }
 
-    fn list(&self, _prefix: &str) -> Result<Vec<String>, Error> {
-        Ok(Vec::new())
-    }
-
-    fn list_dir(&self, _prefix: &str) -> Result<Listing, Error> {
+    fn list_keys(&self, _prefix: &str, _depth: Depth) -> Result<Listing, Error> {
         Ok(Default::default())
     }
 
-    fn delete_prefix(&self, _prefix: &str) -> Result<(), Error> {
-        Ok(())
+    fn change_prefix(&self, _prefix: &str, _change: PrefixChange<'_>) -> Result<bool, Error> {
+        Ok(true)
     }
 }
 

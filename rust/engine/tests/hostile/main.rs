@@ -18,8 +18,8 @@ use tessarr_engine::codec::Config;
 use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{
-    Change, Listing, LocalStore, MemoryStore, ReadHint, Settings, Store, UpdateOptions, UpdateOutcome,
-    Updater, ValuePart, ValueReader, Version,
+    Change, Depth, Listing, LocalStore, MemoryStore, PrefixChange, ReadFlags, ReadHint, Settings, Store,
+    UpdateOptions, UpdateOutcome, Updater, ValuePart, ValueReader,
 };
 use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};
 use tessarr_engine::{read, write, Error, Kind};

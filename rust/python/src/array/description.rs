@@ -55,11 +55,9 @@ impl Description {
         Ok(Description::of(array, dtype.unbind(), Arc::new(elements)))
     }
 
-    /// Return the description with another shape and, if `fill` is not None, another fill value.
-    /// The grid stays the same.
-    #[pyo3(signature = (shape, fill=None))]
-    fn with_shape(&self, py: Python<'_>, shape: Vec<u64>, fill: Option<&[u8]>) -> PyResult<Self> {
-        let array = self.array.with_shape_and_fill(&shape, fill).map_err(|error| to_py(py, error))?;
+    /// Return the description with another shape. The grid stays the same.
+    fn with_shape(&self, py: Python<'_>, shape: Vec<u64>) -> PyResult<Self> {
+        let array = self.array.with_shape(&shape).map_err(|error| to_py(py, error))?;
         Ok(Description::of(array, self.dtype.clone_ref(py), self.elements.clone()))
     }
 

@@ -95,7 +95,7 @@ pub(crate) fn cannot_store(py: Python<'_>, what: impl fmt::Display) -> PyErr {
     to_py(py, Error { code: Some("cannot_cast"), ..Error::new(Kind::Argument, message) })
 }
 
-/// A handle forevery item of an array, in C order, with the memory that the handles point to.
+/// A handle for every item of an array, in C order, with the memory that the handles point to.
 pub(crate) struct Handles {
     items: Vec<u8>,
     /// The owners of the elements to write.

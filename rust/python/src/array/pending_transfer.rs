@@ -240,7 +240,7 @@ fn run_group(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>,
 impl Part {
     fn concurrency(&self) -> usize {
         if self.writes {
-            self.store.write_concurrency()
+            self.store.info().write_concurrency
         } else {
             self.store.concurrency()
         }

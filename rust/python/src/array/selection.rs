@@ -18,7 +18,7 @@ pub(crate) struct Along {
 }
 
 /// Return the box of a basic index: integers, slices of integers and at most one ellipsis. Return
-/// None forevery other index and for out-of-bounds integers, so that `tessarr.indexing` parses it
+/// None for every other index and for out-of-bounds integers, so that `tessarr.indexing` parses it
 /// and raises its errors. Return None also for integers with an ellipsis: NumPy returns an array
 /// for these, not a scalar.
 pub(crate) fn basic(key: &Bound<'_, PyAny>, shape: &[u64]) -> Option<PerAxis<Along>> {

@@ -16,7 +16,7 @@ pub(crate) struct Blocks(index_space::Blocks);
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct BlockSource {
     blocks: Py<Blocks>,
-    found: index_space::BlockSources,
+    sources: index_space::BlockSources,
 }
 
 /// The blocks of one axis: the length of the first block, the length and number of full blocks, and
@@ -41,8 +41,8 @@ impl Blocks {
         if view.inner().maps.len() != blocks.domain.len() {
             return Err(PyTypeError::new_err("the view does not fit"));
         }
-        let found = blocks.sources(view.inner()).map_err(|error| to_py(slf.py(), error))?;
-        Ok(found.map(|found| BlockSource { blocks: slf.clone().unbind(), found }))
+        let sources = blocks.sources(view.inner()).map_err(|error| to_py(slf.py(), error))?;
+        Ok(sources.map(|sources| BlockSource { blocks: slf.clone().unbind(), sources }))
     }
 }
 
@@ -51,22 +51,22 @@ impl BlockSource {
     /// The number of positions of each dimension.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.found.counts().collect::<Vec<_>>())
+        PyTuple::new(py, self.sources.counts().collect::<Vec<_>>())
     }
 
     /// The positions of the view in the product; None: in the same order.
     #[getter]
     fn order(&self) -> Option<View> {
-        (!self.found.is_in_order()).then(|| self.found.order.clone().into())
+        (!self.sources.is_in_order()).then(|| self.sources.order.clone().into())
     }
 
     /// Return the source of a range of positions of the first dimension, and its blocks.
     fn part(&self, py: Python<'_>, first: usize, last: usize) -> PyResult<(View, Vec<AxisBlocks>)> {
-        if first >= last || self.found.counts().next().is_some_and(|count| last > count) {
+        if first >= last || self.sources.counts().next().is_some_and(|count| last > count) {
             return Err(PyTypeError::new_err("there are no such positions"));
         }
-        let found = self.blocks.get().0.part(&self.found, first..last);
-        let (view, axis_blocks) = found.map_err(|error| to_py(py, error))?;
+        let part = self.blocks.get().0.part(&self.sources, first..last);
+        let (view, axis_blocks) = part.map_err(|error| to_py(py, error))?;
         Ok((
             view.into(),
             axis_blocks

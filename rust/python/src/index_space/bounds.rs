@@ -44,8 +44,8 @@ impl DomainParts {
         [implicit_lower, implicit_upper]: [Argument<'_, '_>; 2],
     ) -> PyResult<DomainParts> {
         let bounds =
-            |given, name| column(given, name, "an integer of 64 bits", |one| Ok((one.extract()?, false)));
-        let flags = |given, name| column(given, name, "a boolean", |item| as_bool(item, name));
+            |items, name| column(items, name, "an integer of 64 bits", |bound| Ok((bound.extract()?, false)));
+        let flags = |items, name| column(items, name, "a boolean", |item| as_bool(item, name));
         Ok(DomainParts {
             rank: rank.map(|rank| rank.extract().map_err(|_| no(rank, "rank", "an integer"))).transpose()?,
             inclusive_min: bounds(lower, "inclusive_min")?,
@@ -66,7 +66,7 @@ impl DomainParts {
     pub(super) fn dims(&self, py: Python<'_>) -> PyResult<PerDimension<Dim>> {
         let rank = self.length(py)?;
         let mut dims: PerDimension<Dim> = match &self.inclusive_min {
-            Some(given) => given.iter().map(|&(lower, implicit)| unbounded_dim(lower, implicit)).collect(),
+            Some(bounds) => bounds.iter().map(|&(lower, implicit)| unbounded_dim(lower, implicit)).collect(),
             None if self.shape.is_some() => (0..rank).map(|_| unbounded_dim(0, false)).collect(),
             None => (0..rank).map(|_| unbounded_dim(-INFINITE, true)).collect(),
         };
@@ -97,7 +97,7 @@ impl DomainParts {
             Some(rank) => Some(usize::try_from(rank).map_err(|_| too_many(rank))?),
             None => None,
         };
-        for (name, given) in [
+        for (name, count) in [
             ("inclusive_min", self.inclusive_min.as_ref().map(Vec::len)),
             ("exclusive_max", self.exclusive_max.as_ref().map(Vec::len)),
             ("inclusive_max", self.inclusive_max.as_ref().map(Vec::len)),
@@ -106,13 +106,13 @@ impl DomainParts {
             ("implicit_lower_bounds", self.implicit_lower.as_ref().map(Vec::len)),
             ("implicit_upper_bounds", self.implicit_upper.as_ref().map(Vec::len)),
         ] {
-            let Some(count) = given else {
+            let Some(length) = count else {
                 continue;
             };
-            if let Some(rank) = rank.filter(|&rank| rank != count) {
-                return Err(argument(py, format!("{prefix}{name}: {count} items, the rank is {rank}")));
+            if let Some(rank) = rank.filter(|&rank| rank != length) {
+                return Err(argument(py, format!("{prefix}{name}: {length} items, the rank is {rank}")));
             }
-            rank = given;
+            rank = count;
         }
         match rank {
             Some(rank) if rank > MAX_RANK => Err(too_many(rank as i64)),
@@ -124,11 +124,11 @@ impl DomainParts {
     /// Set the upper bounds of dimensions.
     fn end(&self, py: Python<'_>, dims: &mut [Dim]) -> PyResult<()> {
         let ends = [&self.exclusive_max, &self.inclusive_max, &self.shape];
-        let mut given = ends.into_iter().enumerate().filter_map(|(k, end)| Some((k, end.as_ref()?)));
-        let Some((kind, end)) = given.next() else {
+        let mut ends = ends.into_iter().enumerate().filter_map(|(k, end)| Some((k, end.as_ref()?)));
+        let Some((kind, end)) = ends.next() else {
             return Ok(());
         };
-        if given.next().is_some() {
+        if ends.next().is_some() {
             let prefix = self.prefix;
             let names = format!("{prefix}exclusive_max, {prefix}inclusive_max and {prefix}shape");
             return Err(argument(py, format!("give one of {names}")));
@@ -152,15 +152,15 @@ fn unbounded_dim(lower: i64, implicit: bool) -> Dim {
 
 /// Return the items of a list argument.
 pub(super) fn column<T>(
-    given: Argument<'_, '_>,
+    value: Argument<'_, '_>,
     name: &str,
     kind: &str,
     read: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>,
 ) -> PyResult<Option<Vec<T>>> {
-    let Some(given) = given else {
+    let Some(value) = value else {
         return Ok(None);
     };
-    let items = listed(given, name).map_err(|_| no(given, name, "a list"))?;
+    let items = listed(value, name).map_err(|_| no(value, name, "a list"))?;
     let items = items.iter().map(|item| read(item).map_err(|_| no(item, name, kind)));
     items.collect::<PyResult<_>>().map(Some)
 }

@@ -23,9 +23,9 @@ type Array<'py> = Bound<'py, PyUntypedArray>;
 /// Return the elements of a view of an array: a NumPy view, or a copy if the view has index arrays.
 #[pyfunction]
 fn apply_view<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult<Array<'py>> {
-    let found =
+    let layout =
         view.inner().strided_layout(array.shape(), array.strides()).map_err(|error| to_py(py, error))?;
-    let Some((start, mut strides)) = found else {
+    let Some((start, mut strides)) = layout else {
         return take(py, array, view, None);
     };
     let mut shape: Vec<npy_intp> = view.inner().dims.iter().map(|dim| dim.size() as npy_intp).collect();
@@ -33,7 +33,7 @@ fn apply_view<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult
     // only. The new array takes over one reference to the dtype, and one to the array, which keeps
     // its memory alive.
     unsafe {
-        let made = PY_ARRAY_API.PyArray_NewFromDescr(
+        let view_of_array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
             npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type),
             array.dtype().into_dtype_ptr(),
@@ -44,12 +44,13 @@ fn apply_view<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult
             flags(array) & npyffi::NPY_ARRAY_WRITEABLE,
             std::ptr::null_mut(),
         );
-        let made = Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked::<PyUntypedArray>();
+        let view_of_array =
+            Bound::from_owned_ptr_or_err(py, view_of_array)?.cast_into_unchecked::<PyUntypedArray>();
         let base = array.clone().into_ptr();
-        if PY_ARRAY_API.PyArray_SetBaseObject(py, made.as_array_ptr(), base) < 0 {
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, view_of_array.as_array_ptr(), base) < 0 {
             return Err(PyErr::fetch(py));
         }
-        Ok(made)
+        Ok(view_of_array)
     }
 }
 
@@ -167,12 +168,12 @@ impl<'py> Copies<'py> {
 
     /// Return the copy of an array; the first call creates it.
     fn copy_once(&mut self, array: &Array<'py>) -> PyResult<Array<'py>> {
-        if let Some((_, made)) = self.copied.get(&array.as_ptr()) {
-            return Ok(made.clone());
+        if let Some((_, copy)) = self.copied.get(&array.as_ptr()) {
+            return Ok(copy.clone());
         }
-        let made = array.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
-        self.copied.insert(array.as_ptr(), (array.clone(), made.clone()));
-        Ok(made)
+        let copy = array.call_method0("copy")?.cast_into::<PyUntypedArray>()?;
+        self.copied.insert(array.as_ptr(), (array.clone(), copy.clone()));
+        Ok(copy)
     }
 
     /// Run the copies.

@@ -7,14 +7,13 @@ use crate::runtime::once_cell::OnceCell;
 use numpy::{npyffi, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
 use tessarr_engine::index_space::{
     DimOperation, DimPosition, DimSelector, IndexArray, IndexTerm, IndexingMode, PerDimOrAll, PerDimension,
     Slice, Translation,
 };
 use tessarr_engine::{Error, Kind};
 
-use super::output_index_map::index;
 use crate::array::flags;
 use crate::runtime::error::{argument, to_py};
 use crate::runtime::safe_repr::safe_repr;
@@ -70,14 +69,14 @@ fn push_terms(terms: &mut Vec<IndexTerm>, term: &Bound<'_, PyAny>) -> PyResult<b
         terms.push(IndexTerm::Ellipsis);
     } else if let Ok(array) = term.cast::<PyArrayDyn<i64>>() {
         let indices = copy_index_array(array)?;
-        let found = indices.is_some();
+        let is_valid = indices.is_some();
         terms.extend(indices.map(|indices| IndexTerm::Array { indices, used: true, continues_mask: false }));
-        return Ok(found);
+        return Ok(is_valid);
     } else if let Ok(mask) = term.cast::<PyArrayDyn<bool>>() {
-        let Some(found) = places_of(mask)? else {
+        let Some(positions) = mask_positions(mask)? else {
             return Ok(false);
         };
-        for (k, indices) in found.into_iter().enumerate() {
+        for (k, indices) in positions.into_iter().enumerate() {
             terms.push(IndexTerm::Array { indices, used: true, continues_mask: k > 0 });
         }
     } else if PARSED.get_or_try_init(py, || parsed_class(py))?.bind(py).is(term.get_type()) {
@@ -133,7 +132,7 @@ pub(super) fn copy_index_array(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<O
 
 /// Return the positions where a mask is true, as a list for each axis. Return None if the mask has
 /// no axis or is not in C order.
-fn places_of(mask: &Bound<'_, PyArrayDyn<bool>>) -> PyResult<Option<Vec<IndexArray>>> {
+fn mask_positions(mask: &Bound<'_, PyArrayDyn<bool>>) -> PyResult<Option<Vec<IndexArray>>> {
     if !is_plain(mask.as_untyped()) || mask.ndim() == 0 {
         return Ok(None);
     }
@@ -173,20 +172,11 @@ pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<DimSelector> {
     label_of(name).map(|label| DimSelector::Label(label.unwrap_or_else(|| "".into())))
 }
 
-/// Return whether [`parse_operation`] accepts the argument of an operation without parsing.
-pub(super) fn is_parsed(name: &str, key: &Bound<'_, PyAny>) -> bool {
-    let is: fn(&Bound<'_, PyAny>) -> bool = match name {
-        "translate_to" | "translate_by" | "translate_backward_by" => {
-            |key| key.is_exact_instance_of::<PyInt>()
-        }
-        "label" => |key| key.is_exact_instance_of::<PyString>(),
-        "mark_bounds_implicit" => return key.is_exact_instance_of::<PyBool>(),
-        _ => return false,
-    };
-    match key.cast_exact::<PyTuple>() {
-        Ok(keys) => keys.iter_borrowed().all(|key| is(&key)),
-        Err(_) => is(key),
-    }
+/// Return an integer of 64 bits; raise a TypeError for every other value.
+pub(super) fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    value
+        .extract()
+        .map_err(|_| PyTypeError::new_err(format!("{} is not an integer of 64 bits", safe_repr(value))))
 }
 
 /// Return an operation by its name and argument.

@@ -41,21 +41,21 @@ fn read<'py>(
     let Ok(members) = members.cast::<PyDict>() else {
         return Err(refused(members, format!("{} is not an object", safe_repr(members))));
     };
-    let (mut found, mut output) = (DomainParts { prefix, ..DomainParts::default() }, None);
+    let (mut parts, mut output) = (DomainParts { prefix, ..DomainParts::default() }, None);
     for (key, value) in members {
         let name = text_of(&key);
         match name.strip_prefix(prefix) {
-            Some("rank") => found.rank = Some(rank_of(&value, prefix)?),
-            Some("inclusive_min") => found.inclusive_min = Some(bounds(&value, name, -INFINITE)?),
-            Some("exclusive_max") => found.exclusive_max = Some(bounds(&value, name, END)?),
-            Some("inclusive_max") => found.inclusive_max = Some(bounds(&value, name, INFINITE)?),
-            Some("shape") => found.shape = Some(bounds(&value, name, i64::MAX)?),
-            Some("labels") => found.labels = Some(labels(&value, name)?),
+            Some("rank") => parts.rank = Some(rank_of(&value, prefix)?),
+            Some("inclusive_min") => parts.inclusive_min = Some(bounds(&value, name, -INFINITE)?),
+            Some("exclusive_max") => parts.exclusive_max = Some(bounds(&value, name, END)?),
+            Some("inclusive_max") => parts.inclusive_max = Some(bounds(&value, name, INFINITE)?),
+            Some("shape") => parts.shape = Some(bounds(&value, name, i64::MAX)?),
+            Some("labels") => parts.labels = Some(labels(&value, name)?),
             _ if name == "output" && !prefix.is_empty() => output = Some(value),
             _ => return Err(argument(py, format!("unknown members [{}]", safe_repr(&key)))),
         }
     }
-    Ok((found, output))
+    Ok((parts, output))
 }
 
 /// Return text, such as the name of a member; "" for other values and for text that UTF-8 cannot
@@ -65,7 +65,7 @@ fn text_of<'a>(value: &'a Bound<'_, PyAny>) -> &'a str {
 }
 
 /// Parse bounds: `[bound]` is an implicit bound, and a string is an infinite one.
-fn bounds(given: &Bound<'_, PyAny>, name: &str, infinite: i64) -> PyResult<Vec<End>> {
+fn bounds(items: &Bound<'_, PyAny>, name: &str, infinite: i64) -> PyResult<Vec<End>> {
     let word = if infinite < 0 { "-inf" } else { "+inf" };
     let bound = |(k, value): (usize, &Bound<'_, PyAny>)| {
         let inner = single(value)?;
@@ -79,15 +79,15 @@ fn bounds(given: &Bound<'_, PyAny>, name: &str, infinite: i64) -> PyResult<Vec<E
             None => Err(refused(value, format!("{name}[{k}]: {} is not an index", safe_repr(value)))),
         }
     };
-    listed(given, name)?.iter().enumerate().map(bound).collect()
+    listed(items, name)?.iter().enumerate().map(bound).collect()
 }
 
-fn labels(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Option<Arc<str>>>> {
+fn labels(items: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Option<Arc<str>>>> {
     let label = |label: &Bound<'_, PyAny>| match label.is_instance_of::<PyString>() {
         true => label_of(label),
         false => Err(refused(label, format!("{name}: {} is not a string", safe_repr(label)))),
     };
-    listed(given, name)?.iter().map(label).collect()
+    listed(items, name)?.iter().map(label).collect()
 }
 
 /// Return the output index maps of a JSON value for a view with these dimensions.
@@ -114,7 +114,7 @@ pub(super) fn listed<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec
     }
 }
 
-/// Return the item of a list with one item; None forevery other value.
+/// Return the item of a list with one item; None for every other value.
 fn single<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
     if !is_list || value.len()? != 1 {
@@ -253,28 +253,28 @@ pub(super) fn members<'py>(
     view: &index_space::IndexTransform,
     prefix: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
+    let json = PyDict::new(py);
     let dims = &view.dims;
     if dims.iter().any(|dim| dim.upper <= INFINITE || !dim.implicit.1) {
         let column = dims.iter().map(|dim| bound_to_json(py, dim.upper, dim.implicit.1));
-        found.set_item(format!("{prefix}exclusive_max"), column.collect::<PyResult<Vec<_>>>()?)?;
+        json.set_item(format!("{prefix}exclusive_max"), column.collect::<PyResult<Vec<_>>>()?)?;
     }
     if dims.iter().any(|dim| dim.lower != -INFINITE || !dim.implicit.0) {
         let column = dims.iter().map(|dim| bound_to_json(py, dim.lower, dim.implicit.0));
-        found.set_item(format!("{prefix}inclusive_min"), column.collect::<PyResult<Vec<_>>>()?)?;
+        json.set_item(format!("{prefix}inclusive_min"), column.collect::<PyResult<Vec<_>>>()?)?;
     }
     if dims.iter().any(|dim| dim.label.is_some()) {
         let column: Vec<&str> = dims.iter().map(|dim| dim.label.as_deref().unwrap_or("")).collect();
-        found.set_item(format!("{prefix}labels"), column)?;
+        json.set_item(format!("{prefix}labels"), column)?;
     }
-    if found.is_empty() {
-        found.set_item(format!("{prefix}rank"), dims.len())?;
+    if json.is_empty() {
+        json.set_item(format!("{prefix}rank"), dims.len())?;
     }
     if !prefix.is_empty() && !view.is_identity() {
         let maps = view.maps.iter().map(|map| map_to_json(py, map));
-        found.set_item("output", maps.collect::<PyResult<Vec<_>>>()?)?;
+        json.set_item("output", maps.collect::<PyResult<Vec<_>>>()?)?;
     }
-    Ok(found)
+    Ok(json)
 }
 
 /// Return a bound as JSON.
@@ -288,27 +288,27 @@ fn bound_to_json(py: Python<'_>, bound: i64, implicit: bool) -> PyResult<Bound<'
 }
 
 fn map_to_json<'py>(py: Python<'py>, map: &OutputMap) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
+    let json = PyDict::new(py);
     match &map.source {
         MapSource::Constant => {}
-        MapSource::InputDimension(k) => found.set_item("input_dimension", k)?,
+        MapSource::InputDimension(k) => json.set_item("input_dimension", k)?,
         MapSource::IndexArray(listed) => {
-            found.set_item("index_array", nested(py, &listed.indices.to_vec(), &listed.indices.shape())?)?;
+            json.set_item("index_array", nested(py, &listed.indices.to_vec(), &listed.indices.shape())?)?;
             let (lower, upper) = listed.within;
             if listed.indices.min_max().is_some_and(|(least, most)| least < lower || most >= upper) {
                 let last = if upper == END { END } else { upper - 1 };
                 let ends = [bound_to_json(py, lower, false)?, bound_to_json(py, last, false)?];
-                found.set_item("index_array_bounds", PyList::new(py, ends)?)?;
+                json.set_item("index_array_bounds", PyList::new(py, ends)?)?;
             }
         }
     }
     if map.offset != 0 {
-        found.set_item("offset", map.offset)?;
+        json.set_item("offset", map.offset)?;
     }
     if map.stride != 1 && map.source != MapSource::Constant {
-        found.set_item("stride", map.stride)?;
+        json.set_item("stride", map.stride)?;
     }
-    Ok(found)
+    Ok(json)
 }
 
 /// Return items in C order as nested lists.

@@ -17,19 +17,10 @@ use crate::runtime::error::to_py;
 /// Views at their positions in a common domain, from the lowest to the topmost.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct LayerStack {
-    layers: index_space::LayerStack<Shared>,
+    layers: index_space::LayerStack,
     /// A view of the domain that contains all layers.
     #[pyo3(get)]
     domain: Py<View>,
-}
-
-/// A view that Python shares.
-struct Shared(Py<View>);
-
-impl AsRef<index_space::IndexTransform> for Shared {
-    fn as_ref(&self) -> &index_space::IndexTransform {
-        self.0.get().inner()
-    }
 }
 
 #[pymethods]
@@ -50,11 +41,11 @@ impl LayerStack {
         rank: Option<usize>,
         bounds: Option<&View>,
     ) -> PyResult<LayerStack> {
-        let views = views.iter().map(|view| Ok(Shared(view.cast_into::<View>()?.unbind())));
-        let views = views.collect::<PyResult<Vec<Shared>>>()?;
+        let views = views.iter().map(|view| Ok(view.cast_into::<View>()?.get().inner().clone()));
+        let views = views.collect::<PyResult<Vec<_>>>()?;
         let label = axis.and_then(|axis| axis.cast::<PyString>().ok());
         let number = || axis.map_or(Ok(0), |axis| axis.extract());
-        let made = match (how, label) {
+        let stack = match (how, label) {
             ("overlay", _) => index_space::LayerStack::new(views),
             ("concat", Some(label)) => {
                 index_space::LayerStack::concatenated(views, &StackAxis::Label(label.to_str()?))
@@ -63,7 +54,7 @@ impl LayerStack {
             ("stack", _) => index_space::LayerStack::stacked(views, number()?),
             _ => return Err(PyTypeError::new_err(format!("{how:?} is no way of putting layers together"))),
         };
-        let layers = made.map_err(|error| to_py(py, error))?;
+        let layers = stack.map_err(|error| to_py(py, error))?;
         let dims = layers.domain(rank, bounds.map(|bounds| &bounds.inner().dims[..]));
         // A spec could not represent duplicate labels, because layers may order their labels
         // differently.
@@ -73,9 +64,8 @@ impl LayerStack {
     }
 
     /// Return the views.
-    fn views(&self, py: Python<'_>) -> PyResult<Vec<View>> {
-        let views = self.layers.transforms().map_err(|error| to_py(py, error))?;
-        Ok(views.iter().cloned().map(View::from).collect())
+    fn views(&self) -> Vec<View> {
+        self.layers.layers().iter().cloned().map(View::from).collect()
     }
 
     /// Split a view into its visible parts of each layer.
@@ -84,26 +74,29 @@ impl LayerStack {
     /// an array whose chunks are read, or None.
     fn visible(&self, py: Python<'_>, view: &View, find: &Bound<'_, PyAny>) -> PyResult<VisibleLayers> {
         let parts = self.layers.visible_layers(view.inner()).map_err(|error| to_py(py, error))?;
-        let numbers: Vec<usize> = parts.iter().map(|one| one.layer).collect();
-        let found: Vec<Option<Bound<'_, PyAny>>> = find.call1((numbers,))?.extract()?;
-        if found.len() != parts.len() {
+        let numbers: Vec<usize> = parts.iter().map(|part| part.layer).collect();
+        let arrays: Vec<Option<Bound<'_, PyAny>>> = find.call1((numbers,))?.extract()?;
+        if arrays.len() != parts.len() {
             return Err(PyTypeError::new_err("there is not one answer for each layer"));
         }
-        let mut seen = VisibleLayers { near: Vec::new(), stored: Vec::new(), far: Vec::new() };
-        for (index_space::VisibleLayer { layer, view, target: place }, found) in parts.into_iter().zip(found)
-        {
-            let Some(found) = found else {
-                seen.far.push((layer, view, place));
+        let mut visible = VisibleLayers { in_memory: Vec::new(), stored: Vec::new(), remote: Vec::new() };
+        for (index_space::VisibleLayer { layer, view, target }, arrays) in parts.into_iter().zip(arrays) {
+            let Some(arrays) = arrays else {
+                visible.remote.push((layer, view, target));
                 continue;
             };
-            match found.cast_into::<PyUntypedArray>() {
-                Ok(array) => seen.near.push((array.unbind(), view, place)),
+            match arrays.cast_into::<PyUntypedArray>() {
+                Ok(array) => visible.in_memory.push((array.unbind(), view, target)),
                 Err(other) => {
-                    seen.stored.push((other.into_inner().cast_into::<ArrayBase>()?.unbind(), view, place));
+                    visible.stored.push((
+                        other.into_inner().cast_into::<ArrayBase>()?.unbind(),
+                        view,
+                        target,
+                    ));
                 }
             }
         }
-        Ok(seen)
+        Ok(visible)
     }
 }
 
@@ -111,11 +104,11 @@ impl LayerStack {
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct VisibleLayers {
     /// Parts in memory.
-    near: Vec<(Py<PyUntypedArray>, index_space::IndexTransform, index_space::IndexTransform)>,
+    in_memory: Vec<(Py<PyUntypedArray>, index_space::IndexTransform, index_space::IndexTransform)>,
     /// Parts of chunked arrays.
     stored: Vec<(Py<ArrayBase>, index_space::IndexTransform, index_space::IndexTransform)>,
     /// Other parts, with their layer numbers.
-    far: Vec<(usize, index_space::IndexTransform, index_space::IndexTransform)>,
+    remote: Vec<(usize, index_space::IndexTransform, index_space::IndexTransform)>,
 }
 
 #[pymethods]
@@ -123,13 +116,13 @@ impl VisibleLayers {
     /// Return for each other part its layer number, the view of the layer and the positions in the
     /// result.
     fn remote(&self) -> Vec<(usize, View, View)> {
-        self.far.iter().map(|(n, view, place)| (*n, view.clone().into(), place.clone().into())).collect()
+        self.remote.iter().map(|(n, view, target)| (*n, view.clone().into(), target.clone().into())).collect()
     }
 
     /// Return whether the view lies in one layer whose array is unknown.
     #[getter]
     fn is_single_remote(&self) -> bool {
-        self.near.is_empty() && self.stored.is_empty() && self.far.len() == 1
+        self.in_memory.is_empty() && self.stored.is_empty() && self.remote.len() == 1
     }
 
     /// Return whether any part belongs to a chunked array.
@@ -148,7 +141,7 @@ impl VisibleLayers {
     ) -> PyResult<PendingTransfer> {
         check_target(out)?;
         let stored = self.stored.iter();
-        let parts = stored.map(|(array, view, place)| part(array.bind(py), view, place, out));
+        let parts = stored.map(|(array, view, target)| part(array.bind(py), view, target, out));
         let parts = parts.filter_map(Result::transpose).collect::<PyResult<Vec<_>>>()?;
         let result = out.clone().into_any().unbind();
         let future = FutureRef::Strong(future);
@@ -158,17 +151,17 @@ impl VisibleLayers {
     /// Copy the parts in memory to an array of the view's shape.
     fn take(&self, py: Python<'_>, out: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
         let mut copies = Copies::to([out]);
-        for (array, view, place) in &self.near {
-            copies.add(view, (array.bind(py), Some(view)), (out, Some(place)))?;
+        for (array, view, target) in &self.in_memory {
+            copies.add(view, (array.bind(py), Some(view)), (out, Some(target)))?;
         }
         copies.run(py)
     }
 
     /// Copy an array of the view's shape to the parts in memory.
     fn put(&self, py: Python<'_>, items: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
-        let mut copies = Copies::to(self.near.iter().map(|(array, ..)| array.bind(py)));
-        for (array, view, place) in &self.near {
-            copies.add(view, (items, Some(place)), (array.bind(py), Some(view)))?;
+        let mut copies = Copies::to(self.in_memory.iter().map(|(array, ..)| array.bind(py)));
+        for (array, view, target) in &self.in_memory {
+            copies.add(view, (items, Some(target)), (array.bind(py), Some(view)))?;
         }
         copies.run(py)
     }
@@ -216,8 +209,8 @@ impl GridPartition {
     /// part in an array of the view's shape. The part is relative to the cell's origin.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<(View, View, View)>> {
         let Some((cells, numbers)) = self.take(1) else { return Ok(None) };
-        let ViewPart { view, target: place } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;
-        Ok(Some((domain(cells, numbers.start), view.into(), place.into())))
+        let ViewPart { view, target } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;
+        Ok(Some((domain(cells, numbers.start), view.into(), target.into())))
     }
 
     /// Copy the known cells among the next ones to `out`, an array of the view's shape, and return
@@ -233,16 +226,16 @@ impl GridPartition {
         let Some((cells, numbers)) = self.take(TOGETHER) else { return Ok(None) };
         let begin = |number| PyTuple::new(py, cells.domain(number).map(|dim| dim.lower));
         let begins = numbers.clone().map(begin).collect::<PyResult<Vec<_>>>()?;
-        let found: Vec<Option<Bound<'py, PyUntypedArray>>> = find.call1((begins,))?.extract()?;
-        if found.len() != numbers.len() {
+        let arrays: Vec<Option<Bound<'py, PyUntypedArray>>> = find.call1((begins,))?.extract()?;
+        if arrays.len() != numbers.len() {
             return Err(PyTypeError::new_err("there is not one answer for each cell"));
         }
         let (mut copies, mut unknown) = (Copies::to([out]), Vec::new());
-        for (number, array) in numbers.zip(found) {
-            let ViewPart { view, target: place } = cells.part(number).map_err(|error| to_py(py, error))?;
+        for (number, array) in numbers.zip(arrays) {
+            let ViewPart { view, target } = cells.part(number).map_err(|error| to_py(py, error))?;
             match array {
-                Some(array) => copies.add(&view, (&array, Some(&view)), (out, Some(&place)))?,
-                None => unknown.push((domain(cells, number), view.into(), place.into())),
+                Some(array) => copies.add(&view, (&array, Some(&view)), (out, Some(&target)))?,
+                None => unknown.push((domain(cells, number), view.into(), target.into())),
             }
         }
         copies.run(py)?;

@@ -1,7 +1,7 @@
 //! `View`: index transforms as Python objects.
 
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::IntoPyObjectExt;
@@ -16,25 +16,18 @@ use tessarr_engine::{Error, Kind};
 mod blocks;
 mod bounds;
 pub(crate) mod copy_elements;
-mod dim;
 mod indexing_terms;
 mod json;
 mod layer_stack;
-mod output_index_map;
-mod propagate;
-mod transform_base;
 
 use crate::runtime::error::to_py;
-use crate::runtime::safe_repr::safe_repr;
 use bounds::DomainParts;
-use dim::Dim;
-use indexing_terms::{copy_index_array, integer, is_parsed, mode_of, name_of, parse_operation, terms};
-use output_index_map::{index, OutputIndexMap};
-use propagate::Grids;
-use transform_base::Indexer;
-pub(crate) use transform_base::{transforms, TransformBase};
+use indexing_terms::{copy_index_array, index, integer, mode_of, name_of, parse_operation, terms};
 
-/// The state of a map: offset, stride, dimension or index array, and the bounds of the array.
+/// A dimension: its bounds, its label, and whether the bounds are implicit.
+type PlainDim = (i64, i64, Option<String>, (bool, bool));
+
+/// An output index map: offset, stride, dimension or index array, and the bounds of the array.
 type PlainMap<'py> = (i64, i64, Option<Bound<'py, PyAny>>, Option<(i64, i64)>);
 
 /// The prefix of the JSON members of a transform's domain.
@@ -47,12 +40,17 @@ pub(crate) struct View(pub(crate) index_space::IndexTransform);
 
 #[pymethods]
 impl View {
-    /// Create a domain. Labels must be unique.
+    /// Create a view of dimensions and maps; without maps it is a domain. Labels must be unique.
     #[new]
-    fn new(py: Python<'_>, dims: &Bound<'_, PyAny>) -> PyResult<View> {
-        let dim = |dim: &Bound<'_, PyAny>| Ok(dim.cast::<Dim>()?.borrow().0.clone());
-        let dims = bounds::column(Some(dims), "dimensions", "a Dim", dim)?.unwrap_or_default();
-        to_py_result(py, index_space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
+    #[pyo3(signature = (dims, maps = None))]
+    fn new(py: Python<'_>, dims: Vec<PlainDim>, maps: Option<Vec<PlainMap<'_>>>) -> PyResult<View> {
+        let dims = dims.into_iter().map(|(lower, upper, label, implicit)| index_space::Dim {
+            implicit,
+            label: label.map(Into::into),
+            ..index_space::Dim::new(lower, upper)
+        });
+        let dims = to_py_result(py, index_space::checked_labels(dims.collect()))?;
+        View::of_dims(dims).with_maps(py, Some(maps.unwrap_or_default()))
     }
 
     /// Return the identity view of an array. Upper bounds are implicit except those of the `inner`
@@ -68,39 +66,6 @@ impl View {
         });
         let inner = inner.iter().map(|&length| index_space::Dim::new(0, upper(length)));
         View(index_space::IndexTransform::identity(outer.chain(inner).collect()))
-    }
-
-    /// Return the state of the view for [`View::from_state`]: tuples and arrays.
-    fn to_state<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyList>)> {
-        let dims = self.0.dims.iter().map(|dim| (dim.lower, dim.upper, dim.label.as_deref(), dim.implicit));
-        Ok((PyTuple::new(py, dims)?, plain_maps(py, &self.0)?))
-    }
-
-    /// Return the view of a state.
-    #[staticmethod]
-    fn from_state(py: Python<'_>, dims: &Bound<'_, PyAny>, maps: &Bound<'_, PyAny>) -> PyResult<View> {
-        let dims = dims.try_iter()?.map(|dim| {
-            let (lower, upper, label, implicit): (i64, i64, Option<String>, (bool, bool)) = dim?.extract()?;
-            Ok(index_space::Dim {
-                implicit,
-                label: label.map(Into::into),
-                ..index_space::Dim::new(lower, upper)
-            })
-        });
-        let dims = to_py_result(py, index_space::checked_labels(dims.collect::<PyResult<_>>()?))?;
-        let maps = maps.try_iter()?.map(|map| {
-            let (offset, stride, source, within): PlainMap<'_> = map?.extract()?;
-            let map = match (source, within) {
-                (None, _) => OutputMap::constant(offset),
-                (Some(dimension), None) => OutputMap::from_dimension(dimension.extract()?, offset, stride),
-                (Some(array), Some(within)) => {
-                    OutputMap::from_index_array(indices_of(array.cast()?)?, offset, stride, within)
-                }
-            };
-            to_py_result(py, map.validated(&dims))
-        });
-        let maps = maps.collect::<PyResult<_>>()?;
-        Ok(View(index_space::IndexTransform { dims, maps }))
     }
 
     /// Return the domain of TensorStore's arguments.
@@ -142,16 +107,16 @@ impl View {
 
     /// Return a view with the same dimensions and with `maps`; None: with the identity.
     #[pyo3(signature = (maps=None))]
-    fn with_maps(&self, py: Python<'_>, maps: Option<&Bound<'_, PyAny>>) -> PyResult<View> {
+    fn with_maps(&self, py: Python<'_>, maps: Option<Vec<PlainMap<'_>>>) -> PyResult<View> {
         let dims = self.0.dims.clone();
         let Some(maps) = maps else {
             return Ok(View(index_space::IndexTransform::identity(dims)));
         };
-        let maps = maps.try_iter()?.map(|map| to_py_result(py, map_of(&map?)?.validated(&dims)));
-        let maps: PerDimension<OutputMap> = maps.collect::<PyResult<_>>()?;
         if maps.len() > MAX_RANK {
             return Err(argument(py, format!("{} maps, at most {MAX_RANK} are possible", maps.len())));
         }
+        let maps = maps.into_iter().map(|map| to_py_result(py, map_of(py, map)?.validated(&dims)));
+        let maps: PerDimension<OutputMap> = maps.collect::<PyResult<_>>()?;
         Ok(View(index_space::IndexTransform { dims, maps }))
     }
 
@@ -171,14 +136,6 @@ impl View {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.dims.iter().map(index_space::Dim::size))
-    }
-
-    /// The shape if all dimensions are finite, start at 0, and have explicit bounds and no labels;
-    /// otherwise None.
-    #[getter]
-    fn plain_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let mere = |dim: &index_space::Dim| *dim == index_space::Dim::new(0, dim.upper) && dim.is_finite();
-        self.0.dims.iter().all(mere).then(|| self.shape(py)).transpose()
     }
 
     /// The least index of each dimension.
@@ -246,8 +203,8 @@ impl View {
             Ok(list) => list.iter().map(|item| index(&item)).collect::<PyResult<_>>()?,
             Err(_) => indices.try_iter()?.map(|item| index(&item?)).collect::<PyResult<_>>()?,
         };
-        if let Some(found) = self.0.followed(&indices) {
-            return PyTuple::new(py, found);
+        if let Some(position) = self.0.followed(&indices) {
+            return PyTuple::new(py, position);
         }
         if indices.len() != self.0.dims.len() {
             let what = format!("{} indices for {} dimensions", indices.len(), self.0.dims.len());
@@ -277,22 +234,22 @@ impl View {
         View::of_dims(self.0.dims.clone())
     }
 
-    /// Return the dimensions.
+    /// Return the dimensions, as the constructor takes them.
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.dims.iter().map(|dim| Dim(dim.clone())))
+        let dims = self.0.dims.iter();
+        PyTuple::new(py, dims.map(|dim| (dim.lower, dim.upper, dim.label.as_deref(), dim.implicit)))
     }
 
-    /// Return one dimension.
-    fn dim(&self, k: usize) -> PyResult<Dim> {
-        match self.0.dims.get(k) {
-            Some(dim) => Ok(Dim(dim.clone())),
-            None => Err(PyIndexError::new_err(format!("dimension {k} of {}", self.0.dims.len()))),
-        }
-    }
-
-    /// Return the maps.
+    /// Return the maps, as the constructor takes them.
     fn maps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let maps = self.0.maps.iter().map(|map| OutputIndexMap::of(py, map));
+        let maps = self.0.maps.iter().map(|map| {
+            let source = match &map.source {
+                MapSource::Constant => (py.None().into_bound(py), None),
+                MapSource::InputDimension(k) => (k.into_bound_py_any(py)?, None),
+                MapSource::IndexArray(listed) => (array(py, &listed.indices)?, Some(listed.within)),
+            };
+            (map.offset, map.stride, source.0, source.1).into_bound_py_any(py)
+        });
         PyTuple::new(py, maps.collect::<PyResult<Vec<_>>>()?)
     }
 
@@ -305,35 +262,21 @@ impl View {
     /// Return for each map its input dimension or -1, its offset and its stride. With `exclusive`,
     /// the dimension is -1 if another map uses it, too.
     fn linear_maps<'py>(&self, py: Python<'py>, exclusive: bool) -> PyResult<Bound<'py, PyList>> {
-        let told = self.0.linear_maps().map(|(dimension, offset, stride)| {
+        let maps = self.0.linear_maps().map(|(dimension, offset, stride)| {
             let counts = |k: &usize| !exclusive || stride != 0 && self.0.count_dependent_maps(*k) == 1;
             let dimension = dimension.filter(counts).map_or(-1, |k| k as i64);
             (dimension, offset, stride).into_bound_py_any(py)
         });
-        PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+        PyList::new(py, maps.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Return the item strides of the index array of each map that has one.
     fn index_array_strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let told = self.0.maps.iter().map(|map| match &map.source {
+        let strides = self.0.maps.iter().map(|map| match &map.source {
             index_space::MapSource::IndexArray(listed) => Some(listed.indices.item_strides().to_vec()),
             _ => None,
         });
-        PyList::new(py, told.collect::<Vec<_>>())
-    }
-
-    /// Propagate grid origins and chunk constraints of the base to the dimensions of the view.
-    fn propagate_grids<'py>(
-        &self,
-        origin: &Bound<'py, PyTuple>,
-        grids: &Bound<'py, PyTuple>,
-    ) -> PyResult<Grids<'py>> {
-        propagate::propagate(&self.0, origin, grids)
-    }
-
-    /// Propagate a dimension order of the base to the view.
-    fn propagate_order<'py>(&self, py: Python<'py>, order: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, propagate::order(&self.0, &order))
+        PyList::new(py, strides.collect::<Vec<_>>())
     }
 
     /// Return the view of an indexing key; None if Python has to parse the key.
@@ -342,15 +285,6 @@ impl View {
             return Ok(None);
         };
         self.apply(py, None, [DimOperation::Index { terms, single: false, mode: mode_of(mode)? }]).map(Some)
-    }
-
-    /// Return the view after one operation on all dimensions; None if Python has to parse its
-    /// argument.
-    fn apply_operation(&self, py: Python<'_>, name: &str, key: &Bound<'_, PyAny>) -> PyResult<Option<View>> {
-        if !is_parsed(name, key) {
-            return Ok(None);
-        }
-        self.apply(py, None, [parse_operation(name, key)?]).map(Some)
     }
 
     /// Return the view after operations, each a name and its argument. The first one applies to the
@@ -429,10 +363,10 @@ impl View {
         tied: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let (lower, upper) = (bounds_of(lower)?, bounds_of(upper)?);
-        let found = to_py_result(py, self.0.base_resizes(lower.as_deref(), upper.as_deref(), tied))?;
-        let lower = PyTuple::new(py, found.iter().map(|moved| moved.lower))?;
-        let upper = PyTuple::new(py, found.iter().map(|moved| moved.upper))?;
-        let within = PyTuple::new(py, found.iter().map(|moved| moved.within))?;
+        let resizes = to_py_result(py, self.0.base_resizes(lower.as_deref(), upper.as_deref(), tied))?;
+        let lower = PyTuple::new(py, resizes.iter().map(|resize| resize.lower))?;
+        let upper = PyTuple::new(py, resizes.iter().map(|resize| resize.upper))?;
+        let within = PyTuple::new(py, resizes.iter().map(|resize| resize.within))?;
         (lower, upper, within).into_pyobject(py)
     }
 
@@ -449,16 +383,16 @@ impl View {
 
     /// Return the arguments of `tessarr.indexing.Selection` for a view of an array of a shape.
     fn to_selection<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
-        let found = self.0.to_selection(&shape).map_err(|error| to_py(py, error))?;
-        let axes = found.axes.into_iter().map(|axis| match axis {
+        let selection = self.0.to_selection(&shape).map_err(|error| to_py(py, error))?;
+        let axes = selection.axes.into_iter().map(|axis| match axis {
             AxisSelection::Range(start, step, count) => (start, step, count).into_bound_py_any(py),
             AxisSelection::List(indices) => Ok(PyArray1::from_vec(py, indices).into_any()),
             AxisSelection::Joint(indices) => (PyArray1::from_vec(py, indices),).into_bound_py_any(py),
         });
         let axes = PyTuple::new(py, axes.collect::<PyResult<Vec<_>>>()?)?;
-        let out_axes = PyTuple::new(py, found.out_axes)?;
-        let shapes = (PyTuple::new(py, found.shape)?, PyTuple::new(py, found.buffer)?);
-        let order = found.order.map(|order| PyTuple::new(py, order)).transpose()?;
+        let out_axes = PyTuple::new(py, selection.out_axes)?;
+        let shapes = (PyTuple::new(py, selection.shape)?, PyTuple::new(py, selection.buffer)?);
+        let order = selection.order.map(|order| PyTuple::new(py, order)).transpose()?;
         (axes, out_axes, shapes.0, shapes.1, false, order).into_pyobject(py)
     }
 }
@@ -508,20 +442,6 @@ impl View {
     }
 }
 
-/// Return for each map the offset, the stride, the dimension or the index array, and the bounds of
-/// the array.
-fn plain_maps<'py>(py: Python<'py>, view: &index_space::IndexTransform) -> PyResult<Bound<'py, PyList>> {
-    let told = view.maps.iter().map(|map| {
-        let source = match &map.source {
-            MapSource::Constant => (py.None().into_bound(py), None),
-            MapSource::InputDimension(k) => (k.into_bound_py_any(py)?, None),
-            MapSource::IndexArray(listed) => (array(py, &listed.indices)?, Some(listed.within)),
-        };
-        (map.offset, map.stride, source.0, source.1).into_bound_py_any(py)
-    });
-    PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
-}
-
 /// Return a NumPy array with a copy of the items.
 fn array<'py>(py: Python<'py>, indices: &IndexArray) -> PyResult<Bound<'py, PyAny>> {
     let flat = PyArray1::from_vec(py, indices.to_vec());
@@ -530,23 +450,31 @@ fn array<'py>(py: Python<'py>, indices: &IndexArray) -> PyResult<Bound<'py, PyAn
     Ok(shaped.into_any())
 }
 
-fn map_of(map: &Bound<'_, PyAny>) -> PyResult<OutputMap> {
-    match map.cast::<OutputIndexMap>() {
-        Ok(map) => map.borrow().inner(map.py()),
-        Err(_) => Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", safe_repr(map)))),
-    }
+/// Return the map of the engine.
+fn map_of(py: Python<'_>, (offset, stride, source, within): PlainMap<'_>) -> PyResult<OutputMap> {
+    Ok(match (source, within) {
+        (None, _) => OutputMap::constant(offset),
+        (Some(dimension), None) => {
+            let number = dimension.extract();
+            let number = number.map_err(|_| argument(py, format!("there is no dimension {dimension}")))?;
+            OutputMap::from_dimension(number, offset, stride)
+        }
+        (Some(array), Some(within)) => {
+            OutputMap::from_index_array(indices_of(array.cast()?)?, offset, stride, within)
+        }
+    })
 }
 
 /// Return a copy of an index array.
 fn indices_of(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<IndexArray> {
-    let found = match copy_index_array(array)? {
-        Some(found) => Some(found),
+    let indices = match copy_index_array(array)? {
+        Some(indices) => Some(indices),
         None => {
             let ordered = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
             copy_index_array(ordered.cast::<PyArrayDyn<i64>>()?)?
         }
     };
-    found.ok_or_else(|| PyTypeError::new_err("an index array that is not in C order"))
+    indices.ok_or_else(|| PyTypeError::new_err("an index array that is not in C order"))
 }
 
 /// Return optional new bounds. A bound beyond 64 bits becomes the greatest number.
@@ -558,8 +486,8 @@ fn bounds_of(bounds: &Bound<'_, PyAny>) -> PyResult<Option<PerDimension<Option<i
 }
 
 /// Return the result of the engine, or its error as an exception.
-pub(crate) fn to_py_result<T>(py: Python<'_>, found: tessarr_engine::Result<T>) -> PyResult<T> {
-    found.map_err(|error| to_py(py, error))
+pub(crate) fn to_py_result<T>(py: Python<'_>, result: tessarr_engine::Result<T>) -> PyResult<T> {
+    result.map_err(|error| to_py(py, error))
 }
 
 /// Return the exception for a wrong argument.
@@ -568,10 +496,6 @@ fn argument(py: Python<'_>, message: String) -> PyErr {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Indexer>()?;
-    module.add_class::<Dim>()?;
-    module.add_class::<OutputIndexMap>()?;
-    module.add_class::<TransformBase>()?;
     module.add_class::<View>()?;
     blocks::register(module)?;
     copy_elements::register(module)?;

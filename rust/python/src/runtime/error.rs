@@ -10,7 +10,6 @@ use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::error::EXIT;
 use tessarr_engine::{Error, Kind};
 
-use crate::cache_key::is_too_large;
 use crate::runtime::fallible;
 use crate::runtime::gil_value::GilValue;
 
@@ -179,6 +178,11 @@ pub(crate) fn out_of_memory(py: Python<'_>, error: PyErr, what: &str) -> PyErr {
 /// Return an `ArgumentError`.
 pub(crate) fn argument(py: Python<'_>, message: impl Into<String>) -> PyErr {
     to_py(py, Error::new(Kind::Argument, message))
+}
+
+/// Return whether a value is an integer of more than 64 bits.
+fn is_too_large(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyInt>() && value.extract::<i64>().is_err() && value.extract::<u64>().is_err()
 }
 
 /// Return the exception for an invalid value in JSON. A value that is not JSON raises

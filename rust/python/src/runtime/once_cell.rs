@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::sync::OnceLock;
 
 use pyo3::prelude::*;
-use pyo3::PyTypeCheck;
 
 /// A value that is computed once, with the GIL held. If several threads compute it at the same
 /// time, one result stays.
@@ -16,10 +15,6 @@ pub(crate) struct OnceCell<T>(OnceLock<T>);
 impl<T> OnceCell<T> {
     pub(crate) const fn new() -> Self {
         OnceCell(OnceLock::new())
-    }
-
-    pub(crate) fn get(&self, _: Python<'_>) -> Option<&T> {
-        self.0.get()
     }
 
     pub(crate) fn get_or_init(&self, py: Python<'_>, make: impl FnOnce() -> T) -> &T {
@@ -41,14 +36,6 @@ impl<T> OnceCell<T> {
         // locked.
         let made = make()?;
         Ok(self.0.get_or_init(|| made))
-    }
-}
-
-impl<T: PyTypeCheck> OnceCell<Py<T>> {
-    /// Return the attribute of a module; the first call imports it.
-    pub(crate) fn import<'py>(&self, py: Python<'py>, module: &str, name: &str) -> PyResult<&Bound<'py, T>> {
-        let found = || Ok::<_, PyErr>(py.import(module)?.getattr(name)?.cast_into()?.unbind());
-        self.get_or_try_init(py, found).map(|found| found.bind(py))
     }
 }
 

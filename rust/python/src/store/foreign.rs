@@ -8,18 +8,15 @@ use std::sync::Arc;
 use crate::runtime::once_cell::intern;
 use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
-use tessarr_engine::pool::Mailbox;
 use tessarr_engine::store::{
-    read_all, AsyncGet, AsyncPut, Exchange, Expected, Foreign, Listing, NewValue, PutPrecondition, ReadHint,
-    ReplaceOutcome, ValueReader, Version,
+    read_all, Exchange, Expected, Foreign, Listing, NewValue, PrefixChange, ReadHint, ReplaceOutcome,
+    StoreInfo, ValueReader, Version,
 };
 use tessarr_engine::{Error, Result};
 
-use super::async_bridge::{OpenRequest, PythonGet, PythonPut};
 use super::bytes_of;
-use super::http_site::{is_engine_thread, HttpSite};
+use super::foreign_values::{Bytes, Ranged, Whole};
 use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::{foreign, to_py};
 use crate::runtime::gil_value::GilValue;
@@ -40,12 +37,8 @@ pub(super) struct PyForeign {
     has_replace_prefix: bool,
     deletes_atomically: bool,
     has_hold: bool,
-    has_answer: bool,
-    /// Requests that Python has not taken.
-    pub(super) asked: Mailbox<OpenRequest>,
+    has_block_check: bool,
     concurrency: usize,
-    /// The web server of the store, if the engine can send its requests.
-    pub(super) site: Option<Py<HttpSite>>,
     /// A number for the store in its versions.
     number: u64,
 }
@@ -57,14 +50,14 @@ impl std::fmt::Debug for PyForeign {
 }
 
 /// How to open a value.
-pub(super) struct Opening {
-    pub(super) method: &'static str,
+struct Opening {
+    method: &'static str,
     /// The offset of the bytes to read at once, for methods with an offset.
-    pub(super) from: Option<u64>,
+    from: Option<u64>,
     /// The number of bytes; None: all.
-    pub(super) count: Option<u64>,
+    count: Option<u64>,
     /// The size up to which opening reads the whole value.
-    pub(super) whole: u64,
+    whole: u64,
 }
 
 /// The next number of a store without an identity.
@@ -90,11 +83,11 @@ impl PyForeign {
             )));
         }
         let concurrency = match object.getattr_opt("concurrency")? {
-            Some(wanted) if !mapping => wanted.extract()?,
+            Some(limit) if !mapping => limit.extract()?,
             _ => 0,
         };
         let deletes_atomically = match object.getattr_opt("deletes_at_once")? {
-            Some(told) if !mapping && !told.is_callable() => told.is_truthy()?,
+            Some(flag) if !mapping && !flag.is_callable() => flag.is_truthy()?,
             _ => false,
         };
         let mut number = DefaultHasher::new();
@@ -120,17 +113,10 @@ impl PyForeign {
                 && !object.is_instance_of::<super::Store>(),
             deletes_atomically,
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
-            has_answer: !mapping && has("_serve_requests")? && has("open_head")?,
-            asked: Mailbox::default(),
-            site: if mapping { None } else { HttpSite::of(object)? },
+            has_block_check: !mapping && has("_check_may_block")?,
             object: object.clone().unbind(),
         };
         Ok((foreign, changeable))
-    }
-
-    /// Take the queued requests that are still active.
-    pub(super) fn wanted(&self) -> Vec<OpenRequest> {
-        self.asked.take().into_iter().filter(OpenRequest::is_active).collect()
     }
 
     pub(super) fn object(&self) -> &Py<PyAny> {
@@ -159,18 +145,18 @@ impl PyForeign {
         &self,
         value: &Bound<'_, PyAny>,
         key: &str,
-        told: (Option<Version>, Option<Version>),
+        (version, state): (Option<Version>, Option<Version>),
     ) -> PyResult<Whole> {
         let bytes = bytes_of(value).map_err(|_| self.no_bytes(value, key))?;
-        Ok(Whole { bytes: Bytes::of(bytes), version: told.0, state: told.1 })
+        Ok(Whole { bytes: Bytes::of(bytes), version, state })
     }
 
     fn no_bytes(&self, value: &Bound<'_, PyAny>, key: &str) -> PyErr {
         let name =
             |object: &Bound<'_, PyAny>| object.get_type().fully_qualified_name().map(|it| it.to_string());
         match (name(self.object.bind(value.py())), name(value)) {
-            (Ok(store), Ok(given)) => PyTypeError::new_err(format!(
-                "the store {store} gave a {given} for the key {key:?}, not bytes"
+            (Ok(store), Ok(class)) => PyTypeError::new_err(format!(
+                "the store {store} gave a {class} for the key {key:?}, not bytes"
             )),
             (Err(raised), _) | (_, Err(raised)) => raised,
         }
@@ -184,12 +170,12 @@ impl PyForeign {
         Ok(self.version_named(key, &bytes_of(tag)?))
     }
 
-    pub(super) fn version_named(&self, key: &str, tag: &[u8]) -> Option<Version> {
+    fn version_named(&self, key: &str, tag: &[u8]) -> Option<Version> {
         Version::foreign(self.number, key, tag)
     }
 
     /// Return the method and the arguments that open a value.
-    pub(super) fn opening(&self, want: ReadHint) -> Opening {
+    fn opening(&self, want: ReadHint) -> Opening {
         let (method, from, count, whole) = match want {
             ReadHint::Prefix(most) if self.has_open_head => ("open_head", None, most.checked_add(1), most),
             ReadHint::Suffix(count) if self.has_open_tail => ("open_tail", None, Some(count), 0),
@@ -203,7 +189,7 @@ impl PyForeign {
     }
 
     /// Return the reader of an opened value; None: the key is missing.
-    pub(super) fn opened(
+    fn opened(
         &self,
         key: &str,
         value: &Bound<'_, PyAny>,
@@ -229,25 +215,7 @@ impl PyForeign {
         Ok(Some(Box::new(Ranged { key, value, size, version, state })))
     }
 
-    /// Return a version, if the store compares versions.
-    pub(super) fn compared(&self, version: Option<Version>) -> Option<Version> {
-        version.filter(|_| self.has_replace_version)
-    }
-
-    /// Replace a value with a call of the Python store.
-    pub(super) fn write_by_python(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
-        self.call(|object| {
-            let py = object.py();
-            let data = copy_to_bytes(py, data)?;
-            if self.mapping {
-                return object.set_item(key, data).map(|()| None);
-            }
-            let answer = object.call_method1(intern!(py, "put"), (key, data))?;
-            Ok(if self.has_replace_version { self.tagged(&answer, key)? } else { None })
-        })
-    }
-
-    pub(super) fn call<T>(&self, work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>) -> Result<T> {
+    fn call<T>(&self, work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>) -> Result<T> {
         attached(|py| work(self.object.bind(py)))
     }
 }
@@ -272,9 +240,6 @@ fn unless_missing<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<Option<T>> {
 
 impl Foreign for PyForeign {
     fn get(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
-        if let Some(opened) = self.open_at_site(key, want)? {
-            return opened;
-        }
         self.call(|object| {
             let py = object.py();
             let opens = match want {
@@ -303,14 +268,19 @@ impl Foreign for PyForeign {
         })
     }
 
-    fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
-        match self.write_to_site(key, data, PutPrecondition::Anything)? {
-            Some(ReplaceOutcome::Done(version)) => Ok(self.compared(version)),
-            _ => self.write_by_python(key, data),
-        }
+    fn put(self: &Arc<Self>, key: &str, data: &[u8]) -> Result<Option<Version>> {
+        self.call(|object| {
+            let py = object.py();
+            let data = copy_to_bytes(py, data)?;
+            if self.mapping {
+                return object.set_item(key, data).map(|()| None);
+            }
+            let answer = object.call_method1(intern!(py, "put"), (key, data))?;
+            Ok(if self.has_replace_version { self.tagged(&answer, key)? } else { None })
+        })
     }
 
-    fn delete(&self, key: &str) -> Result<()> {
+    fn delete(self: &Arc<Self>, key: &str) -> Result<()> {
         self.call(|object| {
             let py = object.py();
             let done = match self.mapping {
@@ -322,25 +292,11 @@ impl Foreign for PyForeign {
     }
 
     fn replace(
-        &self,
+        self: &Arc<Self>,
         key: &str,
         data: Option<&[u8]>,
         expected: Option<&dyn ValueReader>,
     ) -> Result<ReplaceOutcome> {
-        let before = match (expected, expected.map(ValueReader::version)) {
-            (None, _) => Some(PutPrecondition::Absent),
-            (_, Some(Some(version))) => Some(PutPrecondition::HasTag(version.tag().to_vec())),
-            _ => None,
-        };
-        let mut refused = ReplaceOutcome::Conflict;
-        if let (Some(before), Some(data), true) = (before, data, self.has_replace_version) {
-            match self.write_to_site(key, data, before)? {
-                // Python repeats the write, which the store may then reject.
-                Some(ReplaceOutcome::Ambiguous) => refused = ReplaceOutcome::Ambiguous,
-                Some(done) => return Ok(done),
-                None => {}
-            }
-        }
         let (method, expected) = match (expected, expected.map(ValueReader::version)) {
             (None, _) if self.has_replace_version => ("replace_version", None),
             (_, Some(Some(version))) if self.has_replace_version => {
@@ -349,7 +305,7 @@ impl Foreign for PyForeign {
             _ if self.has_replace => ("replace", expected.map(read_all).transpose()?),
             _ => return Ok(ReplaceOutcome::Unsupported),
         };
-        let answer = self.call(|object| {
+        self.call(|object| {
             let py = object.py();
             let data = data.map(|bytes| PyBytes::new(py, bytes));
             let expected = expected.map(|bytes| PyBytes::new(py, &bytes));
@@ -358,17 +314,10 @@ impl Foreign for PyForeign {
                 answer => answer?,
             };
             Ok(match (answer.is_truthy()?, self.has_replace_version) {
-                (false, _) => refused,
+                (false, _) => ReplaceOutcome::Conflict,
                 (true, true) => ReplaceOutcome::Done(self.tagged(&answer, key)?),
                 (true, false) => ReplaceOutcome::Done(None),
             })
-        });
-        answer.map_err(|error| {
-            if refused == ReplaceOutcome::Ambiguous {
-                error.after_ambiguous_write()
-            } else {
-                error
-            }
         })
     }
 
@@ -401,7 +350,7 @@ impl Foreign for PyForeign {
         })
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+    fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<String>> {
         self.call(|object| {
             let py = object.py();
             let keys = match self.mapping {
@@ -418,7 +367,7 @@ impl Foreign for PyForeign {
         })
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Option<Listing>> {
+    fn list_dir(self: &Arc<Self>, prefix: &str) -> Result<Option<Listing>> {
         if !self.has_list_dir {
             return Ok(None);
         }
@@ -429,13 +378,27 @@ impl Foreign for PyForeign {
         })
     }
 
-    fn delete_prefix(&self, prefix: &str) -> Result<bool> {
-        if self.has_delete_prefix {
-            self.call(|object| {
-                object.call_method1(intern!(object.py(), "delete_prefix"), (prefix,)).map(drop)
+    fn change_prefix(self: &Arc<Self>, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        let is_supported = match change {
+            PrefixChange::ReplaceBy(_) => self.has_replace_prefix,
+            _ => self.has_delete_prefix,
+        };
+        if is_supported {
+            self.call(|object| match change {
+                PrefixChange::ReplaceBy(staged) => {
+                    object.call_method1(intern!(object.py(), "replace_prefix"), (staged, prefix)).map(drop)
+                }
+                _ => object.call_method1(intern!(object.py(), "delete_prefix"), (prefix,)).map(drop),
             })?;
         }
-        Ok(self.has_delete_prefix)
+        Ok(is_supported)
+    }
+
+    fn changes_atomically(&self, change: PrefixChange<'_>) -> bool {
+        match change {
+            PrefixChange::ReplaceBy(_) => self.has_replace_prefix,
+            _ => self.deletes_atomically,
+        }
     }
 
     fn hold(&self, key: &str) -> Result<Option<Box<dyn Any + Send>>> {
@@ -445,55 +408,24 @@ impl Foreign for PyForeign {
         self.call(|object| {
             let manager = object.call_method1(intern!(object.py(), "hold"), (key,))?;
             manager.call_method0(intern!(object.py(), "__enter__"))?;
-            Ok(Some(Box::new(Entered { manager: GilValue::new(manager.unbind()) }) as Box<dyn Any + Send>))
+            Ok(Some(Box::new(HeldLock { manager: GilValue::new(manager.unbind()) }) as Box<dyn Any + Send>))
         })
     }
 
-    fn is_exclusive(&self) -> bool {
-        self.has_hold || !(self.has_replace || self.has_replace_version)
-    }
-
-    fn deletes_atomically(&self) -> bool {
-        self.deletes_atomically
-    }
-
-    fn replaces_atomically(&self) -> bool {
-        self.has_replace_prefix
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        if !self.has_replace_prefix {
-            return Ok(false);
+    fn info(&self) -> StoreInfo {
+        StoreInfo {
+            is_exclusive: self.has_hold || !(self.has_replace || self.has_replace_version),
+            concurrency: self.concurrency,
+            write_concurrency: self.concurrency,
+            ..StoreInfo::default()
         }
-        self.call(|object| {
-            object.call_method1(intern!(object.py(), "replace_prefix"), (staged, prefix)).map(|_| true)
-        })
-    }
-
-    fn concurrency(&self) -> usize {
-        self.concurrency
-    }
-
-    fn async_get(self: Arc<Self>) -> Option<Arc<dyn AsyncGet>> {
-        self.has_answer.then(|| Arc::new(PythonGet(self)) as Arc<dyn AsyncGet>)
-    }
-
-    fn async_put(self: Arc<Self>) -> Option<Arc<dyn AsyncPut>> {
-        self.site_accepts_writes().then(|| Arc::new(PythonPut(self)) as Arc<dyn AsyncPut>)
     }
 
     fn check_may_block(&self) -> Result<()> {
-        if !self.has_answer || is_engine_thread() {
+        if !self.has_block_check {
             return Ok(());
         }
-        let refusal = self.call(|object| {
-            let refusal = object.call_method0(intern!(object.py(), "_reentry_error"))?;
-            Ok((!refusal.is_none()).then(|| foreign(object.py(), PyErr::from_value(refusal))))
-        });
-        match refusal {
-            Ok(Some(refusal)) => Err(refusal),
-            _ => Ok(()), // the request reports an error of the check itself
-        }
+        self.call(|object| object.call_method0(intern!(object.py(), "_check_may_block")).map(drop))
     }
 }
 
@@ -503,17 +435,17 @@ pub(super) fn wrong_count(piece: &[u8], offset: u64, count: u64) -> Error {
 }
 
 /// Return whether `raised` is of a kind of `tessarr.errors.KINDS`.
-fn is_kind(py: Python<'_>, raised: &PyErr, wanted: &str) -> bool {
+pub(super) fn is_kind(py: Python<'_>, raised: &PyErr, name: &str) -> bool {
     let kind = raised.value(py).getattr_opt(intern!(py, "kind")).ok().flatten();
-    kind.is_some_and(|kind| kind.eq(wanted).unwrap_or(false))
+    kind.is_some_and(|kind| kind.eq(name).unwrap_or(false))
 }
 
 /// An entered context manager of Python.
-struct Entered {
+struct HeldLock {
     manager: GilValue<Py<PyAny>>,
 }
 
-impl Drop for Entered {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         let left = attached(|py| {
             let Some(manager) = self.manager.get() else { return Ok(()) };
@@ -526,100 +458,5 @@ impl Drop for Entered {
             Ok(())
         });
         drop(left); // None: Python shuts down and releases the lock
-    }
-}
-
-/// Up to this size, a copy takes less time than the later release of Python's object, for which a
-/// thread waits for the GIL.
-const COPIED_BYTES: usize = 64 << 10;
-
-/// Bytes from Python.
-pub(super) enum Bytes {
-    Copied(Box<[u8]>),
-    GilValue(GilValue<PyBackedBytes>),
-}
-
-impl Bytes {
-    fn of(bytes: PyBackedBytes) -> Bytes {
-        match bytes.len() <= COPIED_BYTES {
-            true => Bytes::Copied(bytes.as_ref().into()),
-            false => Bytes::GilValue(GilValue::new(bytes)),
-        }
-    }
-}
-
-/// A whole value from the store.
-pub(super) struct Whole {
-    pub(super) bytes: Bytes,
-    pub(super) version: Option<Version>,
-    pub(super) state: Option<Version>,
-}
-
-impl Whole {
-    fn slice(&self) -> &[u8] {
-        match &self.bytes {
-            Bytes::Copied(bytes) => bytes,
-            Bytes::GilValue(bytes) => bytes.get().map_or(&[], |bytes| bytes),
-        }
-    }
-}
-
-impl ValueReader for Whole {
-    fn size(&self) -> u64 {
-        self.slice().len() as u64
-    }
-
-    fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    fn state(&self) -> Option<Version> {
-        self.state
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        tessarr_engine::store::read_from(self.slice(), offset, out)
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(self.slice())
-    }
-}
-
-/// An open value of the store, which reads byte ranges.
-struct Ranged {
-    key: String,
-    value: GilValue<Py<PyAny>>,
-    size: u64,
-    version: Option<Version>,
-    state: Option<Version>,
-}
-
-impl ValueReader for Ranged {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    fn state(&self) -> Option<Version> {
-        self.state
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let value = self.value.get().ok_or_else(|| Error::internal("a value was let go while in use"))?;
-        let piece =
-            attached(|py| match value.bind(py).call_method1(intern!(py, "read"), (offset, out.len())) {
-                Err(raised) if is_kind(py, &raised, "value_replaced") => Ok(None),
-                done => Ok(Some(bytes_of(&done?)?)),
-            })?;
-        let Some(piece) = piece else { return Err(tessarr_engine::store::replaced(&self.key)) };
-        if piece.len() != out.len() {
-            return Err(wrong_count(&piece, offset, out.len() as u64));
-        }
-        out.copy_from_slice(&piece);
-        Ok(())
     }
 }

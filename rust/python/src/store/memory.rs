@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::runtime::once_cell::OnceCell;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple, PyType};
 use tessarr_engine::store as engine;
@@ -10,7 +9,6 @@ use tessarr_engine::{Error, Kind};
 
 use super::{bytes_of, initializer, Store};
 use crate::runtime::error::to_py;
-use crate::runtime::subclass::new_instance;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<MemoryStore>()?;
@@ -22,16 +20,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub(crate) struct MemoryStore {
     store: Arc<engine::MemoryStore>,
     name: Option<String>,
-}
-
-impl MemoryStore {
-    /// Create an empty store of the Python subclass, in which any text is a key.
-    pub(crate) fn of_texts(py: Python<'_>) -> PyResult<Bound<'_, Self>> {
-        static CLASS: OnceCell<Py<PyType>> = OnceCell::new();
-        let store = Arc::new(engine::MemoryStore::of(engine::KeySyntax::Texts));
-        let made = initializer(MemoryStore { store: store.clone(), name: None }, store);
-        new_instance(CLASS.import(py, "tessarr.store", "MemoryStore")?, made)
-    }
 }
 
 #[pymethods]

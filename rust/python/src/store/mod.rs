@@ -1,13 +1,15 @@
 //! `Store`: the base class of Python's stores, and `ValueReader`.
 
-mod async_bridge;
 mod counting_store;
 mod foreign;
 mod foreign_store;
-mod http_site;
+mod foreign_values;
 mod local;
 pub(crate) mod memory;
+mod object;
+mod read_batch;
 mod split;
+mod versioned;
 mod wrappers;
 
 use std::sync::Arc;
@@ -18,12 +20,10 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
 use pyo3::PyClass;
 use tessarr_engine::error::EXIT;
-use tessarr_engine::store as engine;
+use tessarr_engine::store::{self as engine, PrefixChange};
 use tessarr_engine::{warning, Error, Kind};
 
 pub(crate) use self::wrappers::{CoalescingStore, StagedStore};
-use crate::kvstore::versioned::TimestampedStorageGeneration;
-use crate::kvstore::{self, versioned_write};
 use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::{argument, foreign, to_py};
 use crate::runtime::safe_repr::safe_repr;
@@ -40,7 +40,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<local::LocalStore>()?;
     module.add_class::<foreign_store::ForeignStore>()?;
     module.add_class::<split::SplitStore>()?;
-    module.add_class::<http_site::HttpSite>()?;
+    module.add_class::<object::ObjectStore>()?;
+    module.add_class::<versioned::UnreadValue>()?;
+    module.add_function(wrap_pyfunction!(versioned::compute_digest, module)?)?;
     memory::register(module)?;
     counting_store::register(module)?;
     wrappers::register(module)
@@ -112,6 +114,10 @@ impl Store {
             return work();
         }
         py.detach(work)
+    }
+
+    fn change_prefix(&self, py: Python<'_>, prefix: &str, change: PrefixChange<'_>) -> PyResult<bool> {
+        py.detach(|| self.inner.change_prefix(prefix, change)).map_err(|error| to_py(py, error))
     }
 }
 
@@ -235,16 +241,17 @@ impl Store {
     }
 
     /// Set `key` to `data` (None: delete it). With `expected`, do this only if the value has this
-    /// generation. Return the generation of the new value, which is empty if nothing changed.
+    /// generation. Return the generation of the new value, which is empty if nothing changed, and
+    /// the time.
     #[pyo3(signature = (key, data, expected = None))]
-    pub(crate) fn write_versioned(
+    fn write_versioned<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         #[pyo3(from_py_with = text)] key: &str,
         data: Option<&Bound<'_, PyAny>>,
         expected: Option<&[u8]>,
-    ) -> PyResult<TimestampedStorageGeneration> {
-        versioned_write::write(py, self, key, data, expected)
+    ) -> PyResult<versioned::Written<'py>> {
+        versioned::write(py, self, key, data, expected)
     }
 
     /// Call `work` while holding the lock of `key`, which may be missing, and return its result.
@@ -311,18 +318,22 @@ impl Store {
     /// Return the value of `key` and its generation, or only the bytes in `byte_range`.
     ///
     /// `byte_range` is the first byte, counted from the end if negative, and the byte after the
-    /// last one. A value whose generation is `known` is not read. If the read needs more than
-    /// `max_bytes` bytes, the result is an open value, whose `read` returns the bytes.
+    /// last one. A value whose generation is `known` is not read. The result has the state of the
+    /// key, the value, the source of the generation, and the time of the read. The source is the
+    /// generation, None for the digest of the value, or the offset of the value in the whole one,
+    /// whose digest is the generation. If the read needs more than `max_bytes` bytes, the result is
+    /// an open value, whose `read` returns all this.
     #[pyo3(signature = (key, known = None, byte_range = None, max_bytes = None))]
-    pub(crate) fn read_versioned(
+    fn read_versioned<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         #[pyo3(from_py_with = text)] key: &str,
         known: Option<&[u8]>,
         byte_range: Option<(i64, Option<i64>)>,
         max_bytes: Option<u64>,
-    ) -> PyResult<kvstore::ReadOutcome> {
-        kvstore::read(py, self, key, known.unwrap_or_default(), byte_range, max_bytes.unwrap_or(u64::MAX))
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let limit = max_bytes.unwrap_or(u64::MAX);
+        versioned::read(py, self, key, known.unwrap_or_default(), byte_range, limit)
     }
 
     /// Return every key that begins with `start` and lies from `first` to before `end`, sorted and
@@ -366,6 +377,20 @@ impl Store {
         Ok((listing.keys, listing.prefixes))
     }
 
+    /// Perform reads in up to `concurrency` threads. Each read is "get", "size", "list" or
+    /// "list_dir", with the key or the prefix; `limit` is as for `get`. Return the responses in
+    /// order, with an exception for each failed read.
+    #[pyo3(signature = (reads, concurrency, *, limit = None))]
+    fn read_batch<'py>(
+        &self,
+        py: Python<'py>,
+        reads: Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>,
+        concurrency: usize,
+        limit: Option<u64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        read_batch::read(py, self, reads, concurrency, limit)
+    }
+
     /// Delete every key that begins with `start` and lies from `first` to before `end`.
     #[pyo3(signature = (start, first = None, end = None))]
     pub(crate) fn delete_range(
@@ -376,55 +401,62 @@ impl Store {
         end: Option<&[u8]>,
     ) -> PyResult<()> {
         let range = key_range(first, end);
-        py.detach(|| self.inner.delete_range(start, range)).map_err(|error| to_py(py, error))
+        py.detach(|| self.inner.delete_range(start, range, &|_| false)).map_err(|error| to_py(py, error))
     }
 
     /// Delete every key under `prefix`.
     fn delete_prefix(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<()> {
-        py.detach(|| self.inner.delete_prefix(prefix)).map_err(|error| to_py(py, error))
+        self.change_prefix(py, prefix, PrefixChange::Delete).map(drop)
     }
 
     /// Return whether `delete_prefix` is one step, for readers and if the program is killed.
     fn deletes_at_once(&self, prefix: &str) -> bool {
-        self.inner.deletes_atomically(prefix)
+        self.inner.changes_atomically(prefix, PrefixChange::Delete)
     }
 
     /// Return whether `replace_prefix` can replace the keys under `prefix`.
     fn replaces_at_once(&self, prefix: &str) -> bool {
-        self.inner.replaces_atomically(prefix)
+        self.inner.changes_atomically(prefix, PrefixChange::ReplaceBy(""))
     }
 
     /// Move every key under `staged` to `prefix` in one step, for readers and if the program is
     /// killed. The old keys under `prefix` are deleted, or move to `staged`. Return whether the
     /// store supports this.
     fn replace_prefix(&self, py: Python<'_>, staged: &str, prefix: &str) -> PyResult<bool> {
-        py.detach(|| self.inner.replace_prefix(staged, prefix)).map_err(|error| to_py(py, error))
+        self.change_prefix(py, prefix, PrefixChange::ReplaceBy(staged))
     }
 
     /// Delete every key under `prefix` before new keys replace them immediately. A folder may
     /// remain, and the deletion is as durable as the next write.
     fn clear_prefix(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<()> {
-        py.detach(|| self.inner.clear_prefix(prefix)).map_err(|error| to_py(py, error))
+        self.change_prefix(py, prefix, PrefixChange::Clear).map(drop)
     }
 
     /// Remove the folder of `prefix` if it is a symbolic link, without its target. Return whether
     /// it was one.
     fn remove_link(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<bool> {
-        py.detach(|| self.inner.remove_link(prefix)).map_err(|error| to_py(py, error))
+        self.change_prefix(py, prefix, PrefixChange::RemoveLink)
+    }
+
+    /// The number of reads to run concurrently, because each waits for a response; 0: reads complete
+    /// at once.
+    #[getter]
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency()
     }
 
     /// The number of changes to run concurrently, because each waits for a response; 0: changes
     /// complete at once.
     #[getter]
     fn write_concurrency(&self) -> usize {
-        self.inner.write_concurrency()
+        self.inner.info().write_concurrency
     }
 
     /// Whether `hold` excludes every other writer of the key. This is false for servers, which
     /// compare versions instead.
     #[getter]
     fn is_exclusive(&self) -> bool {
-        self.inner.is_exclusive()
+        self.inner.info().is_exclusive
     }
 
     /// Whether the store rejects every change.

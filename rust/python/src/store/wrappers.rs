@@ -10,10 +10,7 @@ use tessarr_engine::error::EXIT;
 use tessarr_engine::store::{self as engine, NewValue};
 use tessarr_engine::{Error, Result};
 
-use super::{initializer, Store};
-use crate::kvstore::generation::expected_of;
-use crate::kvstore::versioned::TimestampedStorageGeneration;
-use crate::kvstore::versioned_write;
+use super::{initializer, versioned, Store};
 use crate::runtime::error::{argument, foreign, raised_by, to_py};
 use crate::runtime::gil_value::GilValue;
 
@@ -133,13 +130,13 @@ impl std::fmt::Debug for PyWatch {
 
 impl engine::StoreObserver for PyWatch {
     fn after(&self, call: engine::Call, key: &str, done: &engine::CallReport<'_>) -> Result<()> {
-        let told = crate::runtime::atexit::attached(|py| {
+        let observed = crate::runtime::atexit::attached(|py| {
             let Some(watch) = self.watch.get() else { return Ok(()) };
             let error = done.error.map(ToString::to_string);
             let arguments = (call.name(), key, done.bytes, done.duration.as_secs_f64(), error);
             watch.call1(py, arguments).map(drop).map_err(|raised| foreign(py, raised))
         });
-        told.unwrap_or_else(|| Err(Error::internal("a store was observed while Python shuts down")))
+        observed.unwrap_or_else(|| Err(Error::internal("a store was observed while Python shuts down")))
     }
 }
 
@@ -174,7 +171,7 @@ impl CachedStore {
 
 /// A cache of at most `max_bytes` that several stores share.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct CachePool(engine::CachePool);
+pub(crate) struct CachePool(Arc<engine::CachePool>);
 
 #[pymethods]
 impl CachePool {
@@ -269,24 +266,26 @@ fn retry_store(
         max_retries: most,
         initial_delay: duration(py, "first_s", first_s)?,
         max_delay: duration(py, "longest_s", longest_s)?,
+        max_elapsed: Duration::MAX,
     };
     let judge = GilValue::new(judge);
     let judged = move |mut error: Error| {
         let answer = crate::runtime::atexit::attached(|py| {
             let raised = raised_by(&error)?;
             let judged = judge.get()?.call1(py, (raised.value(py),)).ok()?;
-            let (told, may_pass, undone): (Bound<'_, PyAny>, bool, Option<bool>) = judged.extract(py).ok()?;
+            let (cause, may_pass, undone): (Bound<'_, PyAny>, bool, Option<bool>) =
+                judged.extract(py).ok()?;
             let passes = match (may_pass, undone) {
                 (false, _) => engine::Transience::Permanent,
                 (true, None) => engine::Transience::Transient,
                 (true, Some(false)) => engine::Transience::Ambiguous,
                 (true, Some(true)) => engine::Transience::NotApplied,
             };
-            Some((foreign(py, PyErr::from_value(told)), passes))
+            Some((foreign(py, PyErr::from_value(cause)), passes))
         });
-        let Some((told, passes)) = answer.flatten() else { return (error, engine::Transience::Permanent) };
-        error.code = told.code.or(error.code.filter(|&code| code != EXIT));
-        error.foreign = told.foreign;
+        let Some((cause, passes)) = answer.flatten() else { return (error, engine::Transience::Permanent) };
+        error.code = cause.code.or(error.code.filter(|&code| code != EXIT));
+        error.foreign = cause.foreign;
         (error, passes)
     };
     Ok(wrap(engine::RetryingStore::new(store.get().engine(), retries, judged)))
@@ -298,19 +297,19 @@ fn recompute_value(
     key: &str,
     current: Option<&[u8]>,
 ) -> tessarr_engine::Result<Option<NewValue>> {
-    let made = crate::runtime::atexit::attached(|py| {
+    let value = crate::runtime::atexit::attached(|py| {
         let current = current.map(|bytes| PyBytes::new(py, bytes));
-        let made = redo.bind(py).call1((key, current.clone()))?;
+        let value = redo.bind(py).call1((key, current.clone()))?;
         Ok(match () {
-            () if made.is(py.Ellipsis()) => None,
-            () if made.eq(&current)? => Some(NewValue::Unchanged),
-            () if made.is_none() => Some(NewValue::Absent),
-            () => Some(NewValue::Value(Arc::new(made.extract::<Vec<u8>>()?))),
+            () if value.is(py.Ellipsis()) => None,
+            () if value.eq(&current)? => Some(NewValue::Unchanged),
+            () if value.is_none() => Some(NewValue::Absent),
+            () => Some(NewValue::Value(Arc::new(value.extract::<Vec<u8>>()?))),
         })
     });
     let shut = || tessarr_engine::Error::internal("a transaction was committed while Python shuts down");
-    let made = made.ok_or_else(shut)?;
-    made.map_err(|error: PyErr| Python::attach(|py| foreign(py, error)))
+    let value = value.ok_or_else(shut)?;
+    value.map_err(|error: PyErr| Python::attach(|py| foreign(py, error)))
 }
 
 /// Staged changes of another store.
@@ -320,7 +319,7 @@ pub(crate) struct StagedStore {
     /// The store that a commit changes.
     #[pyo3(get)]
     below: Py<Store>,
-    /// The transaction.
+    /// The staged changes of the transaction.
     #[pyo3(get)]
     owner: Option<Py<PyAny>>,
 }
@@ -344,7 +343,7 @@ impl StagedStore {
         let below = store.get().engine();
         let staged = Arc::new(match sharing {
             None => engine::StagedStore::new(below, repeatable),
-            Some(sharing) => sharing.get().staged.with_inner(below),
+            Some(sharing) => sharing.get().staged.on(below),
         });
         initializer(StagedStore { staged: staged.clone(), below: store.unbind(), owner }, staged)
     }
@@ -367,7 +366,7 @@ impl StagedStore {
 
     /// Return whether the cache holds the value of a key, a part of it, or its absence.
     fn is_cached(&self, key: &str) -> bool {
-        tessarr_engine::store::Store::is_cached(&*self.staged, key)
+        engine::Store::cache_state(&*self.staged, key).has_content
     }
 
     /// Return whether a change or a deletion of a key is staged.
@@ -413,20 +412,22 @@ impl StagedStore {
     /// Write `data` (None: delete the key) with the precondition that the key has a generation at
     /// commit. This checks the condition now if a change of the key is staged, or if only the value
     /// can decide: as in `write_versioned`.
-    fn write_if(
-        slf: &Bound<'_, Self>,
+    fn write_if<'py>(
+        slf: &Bound<'py, Self>,
         key: &str,
         data: Option<&Bound<'_, PyAny>>,
         generation: &[u8],
-    ) -> PyResult<TimestampedStorageGeneration> {
+    ) -> PyResult<versioned::Written<'py>> {
         let (py, staged) = (slf.py(), &slf.get().staged);
-        let expect =
-            || expected_of(Some(generation)).map_or(Ok(false), |asked| staged.stage_precondition(key, asked));
+        let expect = || {
+            versioned::expected_of(Some(generation))
+                .map_or(Ok(false), |expected| staged.stage_precondition(key, expected))
+        };
         let is_later = py.detach(expect).map_err(|error| to_py(py, error))?;
-        let stamp =
-            versioned_write::write(py, slf.as_super().get(), key, data, (!is_later).then_some(generation))?;
+        let written =
+            versioned::write(py, slf.as_super().get(), key, data, (!is_later).then_some(generation))?;
         staged.require_precondition(key);
-        Ok(stamp)
+        Ok(written)
     }
 
     /// Discard all changes.

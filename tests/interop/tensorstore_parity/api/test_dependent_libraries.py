@@ -31,26 +31,26 @@ def library() -> Iterator[Any]:
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     zarr_format, consolidated = request.param
     values = np.arange(24, dtype="i8").reshape(4, 6)
-    made = xr.Dataset(
+    created = xr.Dataset(
         {"rain": (("time", "place"), values), "wind": (("time",), np.linspace(0, 1, 4))},
         coords={"time": np.arange(4) * 10},
     )
-    made.to_zarr(str(tmp_path), zarr_format=zarr_format, consolidated=consolidated)
+    created.to_zarr(str(tmp_path), zarr_format=zarr_format, consolidated=consolidated)
     return str(tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about consolidation
-def test_datasets_are_those_of_xarray(library: Any, path: str) -> None:
+def test_lazy_datasets_match_xarray(library: Any, path: str) -> None:
     opened = library.open_zarr(path)
     assert "tessarr" in type(opened.rain.variable._data.array).__module__
     whole = xr.open_zarr(path).load()
-    place = xr.DataArray([5, 0, 3, 3], dims="at")
+    location = xr.DataArray([5, 0, 3, 3], dims="at")
     for choose in (
         lambda of: of,
         lambda of: of.isel(time=-1),
         lambda of: of.isel(time=slice(None, None, -2), place=[4, 1]),
         lambda of: of.sel(time=20).transpose(),
-        lambda of: of.rain.isel(time=xr.DataArray([0, 1, 3, 2], dims="at"), place=place),
+        lambda of: of.rain.isel(time=xr.DataArray([0, 1, 3, 2], dims="at"), place=location),
         lambda of: of.sortby("time", ascending=False).isel(place=slice(1, 20)),
     ):
         xr.testing.assert_identical(choose(opened).compute(), choose(whole))

@@ -62,13 +62,13 @@ def test_examples_of_tensorstore(
     """Output is equal, and the class of Tessarr's error fits the documented error."""
     monkeypatch.chdir(tmp_path)
     modules = {"asyncio": asyncio, "json": json, "np": np, "os": os, "typing": typing}
-    _, found = run(session, {"ts": ts, **modules}, OTHERS)
+    _, faults = run(session, {"ts": ts, **modules}, OTHERS)
     expected = DIFFERENT.get(session.name, {})
     if session.name in BROKEN:
-        found = [one for one in found if not one.got.startswith("NameError")]
-    wrong = [str(one) for one in found if one.number not in expected]
+        faults = [fault for fault in faults if not fault.got.startswith("NameError")]
+    wrong = [str(fault) for fault in faults if fault.number not in expected]
     assert not wrong, "\n\n".join(wrong)
-    assert {one.number for one in found} == set(expected), "what was different is equal now"
+    assert {fault.number for fault in faults} == set(expected), "what was different is equal now"
 
 
 def test_most_examples_are_run() -> None:

@@ -52,32 +52,32 @@ def _changed(spec: Any, **changes: Any) -> Any:
     return spec
 
 
-def _describe(ts: Any, text: str, given: Any, of: str = "{}") -> Any:
-    names = {"ts": ts, "spec": ts.Spec(given), "changed": _changed}
-    found = eval(text, names)
-    again = pickle.loads(pickle.dumps(found))
-    first, then = (eval(of.format("one"), {"one": one}) for one in (found, again))
-    told = [json.dumps(one.to_json(), sort_keys=True) for one in (first, then)]
-    return first == then, first.to_json(True) == then.to_json(True), told
+def _describe(ts: Any, text: str, spec_json: Any, of: str = "{}") -> Any:
+    names = {"ts": ts, "spec": ts.Spec(spec_json), "changed": _changed}
+    result = eval(text, names)
+    again = pickle.loads(pickle.dumps(result))
+    first, then = (eval(of.format("one"), {"one": item}) for item in (result, again))
+    description = [json.dumps(item.to_json(), sort_keys=True) for item in (first, then)]
+    return first == then, first.to_json(True) == then.to_json(True), description
 
 
 @pytest.mark.parametrize("text", LAYERS)
-@pytest.mark.parametrize("given", SPECS)
-def test_specs_of_layers(given: str, text: str) -> None:
-    assert _describe(ours, text, SPECS[given]) == _describe(theirs, text, SPECS[given])
+@pytest.mark.parametrize("name", SPECS)
+def test_specs_of_layers(name: str, text: str) -> None:
+    assert _describe(ours, text, SPECS[name]) == _describe(theirs, text, SPECS[name])
 
 
 @pytest.mark.parametrize("text", OF_STORES)
-@pytest.mark.parametrize("given", sorted(KNOWN))
-def test_specs_of_pickled_stores(given: str, text: str) -> None:
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_specs_of_pickled_stores(name: str, text: str) -> None:
     """Layers open on first use: until then, stores contain specs."""
-    found = _describe(ours, text, SPECS[given], "{}.spec()")
-    assert found == _describe(theirs, text, SPECS[given], "{}.spec()")
+    result = _describe(ours, text, SPECS[name], "{}.spec()")
+    assert result == _describe(theirs, text, SPECS[name], "{}.spec()")
     spec = text + ".spec()"
-    assert _describe(ours, spec, SPECS[given]) == _describe(theirs, spec, SPECS[given])
+    assert _describe(ours, spec, SPECS[name]) == _describe(theirs, spec, SPECS[name])
 
 
-def test_what_only_pickles_say_of_a_cast_is_no_json() -> None:
-    for kept in (None, [2, True], {}):
+def test_cast_pickle_state_is_not_in_json() -> None:
+    for retained in (None, [2, True], {}):
         with pytest.raises(ValueError, match="kept"):
-            ours.Spec({"driver": "cast", "base": SPECS["array"], "dtype": "int8", "kept": kept})
+            ours.Spec({"driver": "cast", "base": SPECS["array"], "dtype": "int8", "kept": retained})

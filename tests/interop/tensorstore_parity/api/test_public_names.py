@@ -26,7 +26,7 @@ def _public(of: object) -> set[str]:
 _CLASSES = [name for name in sorted(_public(theirs)) if inspect.isclass(getattr(theirs, name))]
 
 
-def test_names_of_the_package() -> None:
+def test_package_has_all_tensorstore_names() -> None:
     assert _public(theirs) - _ELSEWHERE <= set(ours.__all__)
 
 
@@ -43,9 +43,9 @@ def test_classes_have_public_names(name: str) -> None:
 def test_keywords_of_methods(name: str) -> None:
     mine, real = getattr(ours, name), getattr(theirs, name)
     for member in _public(real):
-        wanted = _keywords(getattr(real, member))
-        if wanted:
-            assert wanted <= _keywords(getattr(mine, member)), member
+        expected = _keywords(getattr(real, member))
+        if expected:
+            assert expected <= _keywords(getattr(mine, member)), member
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_keywords_of_methods(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_annotations_are_types_when_they_are_evaluated(ts: Any, name: str) -> None:
+def test_evaluated_annotations_are_types(ts: Any, name: str) -> None:
     kind = getattr(ts, name)
     assert type(None) in get_args(kind | None)
     if name == "FutureLike":
@@ -65,15 +65,15 @@ def test_annotations_are_types_when_they_are_evaluated(ts: Any, name: str) -> No
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_futures_and_promises_of_a_type(ts: Any) -> None:
+def test_futures_and_promises_of_type(ts: Any) -> None:
     for kind in (ts.Future, ts.Promise):
         assert kind[int] == GenericAlias(kind, (int,))
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_what_has_brackets_is_not_walked(ts: Any) -> None:
+def test_indexable_objects_are_not_iterable(ts: Any) -> None:
     view = ts.IndexTransform(2)
-    for one in (
+    for indexable in (
         view,
         view.oindex,
         view.label,
@@ -83,11 +83,11 @@ def test_what_has_brackets_is_not_walked(ts: Any) -> None:
         ts.array([1]),
     ):
         with pytest.raises(TypeError):
-            iter(one)
+            iter(indexable)
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_arguments_that_only_have_names(ts: Any) -> None:
+def test_keyword_only_arguments_are_enforced(ts: Any) -> None:
     assert ts.Schema(json={"rank": 2}).rank == 2
     assert ts.ChunkLayout(json={"rank": 2}).rank == 2
     assert ts.ChunkLayout.Grid(json={"shape": [2]}).shape == (2,)
@@ -100,7 +100,7 @@ def test_arguments_that_only_have_names(ts: Any) -> None:
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_a_batch_is_of_reads(ts: Any) -> None:
+def test_batch_is_of_reads(ts: Any) -> None:
     into = ts.array(np.zeros(3))
     batch = ts.Batch()
     with pytest.raises(ValueError, match=r"batch"):
@@ -120,9 +120,9 @@ def _keywords(function: object) -> set[str]:
         return set(inspect.signature(function).parameters) - {"self"}
     except ValueError:
         pass
-    found: set[str] = set()
+    members: set[str] = set()
     for line in (function.__doc__ or "").splitlines():
         head, bracket, rest = line.strip().partition("(")
         if bracket and head == getattr(function, "__name__", None):
-            found |= {part.split(":")[0].strip() for part in rest.split(", ") if ":" in part}
-    return {name for name in found - {"self"} if name.isidentifier()}
+            members |= {part.split(":")[0].strip() for part in rest.split(", ") if ":" in part}
+    return {name for name in members - {"self"} if name.isidentifier()}

@@ -59,11 +59,11 @@ _NEVER_HELD = {"Indexable", "VirtualChunkedReadParameters", "VirtualChunkedWrite
 
 def _classes(holder: Any, within: str = "") -> dict[str, type]:
     """Return the public classes of a module, and their nested classes."""
-    found: dict[str, type] = {}
-    for name, one in vars(holder).items():
-        if isinstance(one, type) and not name.startswith("_"):
-            found |= {within + name: one} | _classes(one, f"{within}{name}.")
-    return found
+    classes: dict[str, type] = {}
+    for name, member in vars(holder).items():
+        if isinstance(member, type) and not name.startswith("_"):
+            classes |= {within + name: member} | _classes(member, f"{within}{name}.")
+    return classes
 
 
 # Python operations on a class, and on an object that a function returns.
@@ -99,7 +99,7 @@ _WHOLE: Final = [name for name in _OBJECTS if not name.endswith(("OpenMode", "St
 
 
 @pytest.mark.parametrize("name", _OBJECTS)
-def test_of_which_classes_an_object_is(name: str) -> None:
+def test_isinstance_matches_tensorstore(name: str) -> None:
     """`Indexable` has elements at positions: a domain and a schema are not `Indexable`."""
     mine, real = (
         {of for of, kind in _classes(ts).items() if isinstance(_OBJECTS[name](ts), kind)}
@@ -110,15 +110,15 @@ def test_of_which_classes_an_object_is(name: str) -> None:
 
 def _allowed(ts: Any) -> set[tuple[str, str]]:
     """Return the acts without an error, for each class."""
-    kinds, found = _classes(ts), set()
-    for (name, make), (what, act) in product(_OBJECTS.items(), _ACTS.items()):
+    kinds, result = _classes(ts), set()
+    for (name, make), (action, act) in product(_OBJECTS.items(), _ACTS.items()):
         with suppress(Exception):
             act(kinds[name], partial(make, ts))
-            found.add((name, what))
-    return found
+            result.add((name, action))
+    return result
 
 
-def test_every_class_is_there() -> None:
+def test_tensorstore_classes_all_exist() -> None:
     assert set(_classes(ours)) == set(_classes(theirs)) == {*_OBJECTS, *_NEVER_HELD}
     for ts in (ours, theirs):
         kinds = _classes(ts)
@@ -127,7 +127,7 @@ def test_every_class_is_there() -> None:
         ] == []
 
 
-def test_what_python_does_with_objects() -> None:
+def test_builtin_operations_match_tensorstore() -> None:
     mine, other = _allowed(ours), _allowed(theirs)
     assert other - mine == _FEWER
     assert mine - other == _MORE
@@ -135,13 +135,13 @@ def test_what_python_does_with_objects() -> None:
 
 @_BOTH
 @pytest.mark.parametrize("name", [name for name in _OBJECTS if name != "OutputIndexMethod"])
-def test_objects_have_no_attributes_of_others(ts: Any, name: str) -> None:
-    one = _OBJECTS[name](ts)
+def test_undeclared_attributes_raise(ts: Any, name: str) -> None:
+    instance = _OBJECTS[name](ts)
     for act in (
-        lambda: setattr(one, "foo", 1),
-        lambda: setattr(one, "_foo", 1),
-        lambda: delattr(one, "foo"),
-        lambda: operator.attrgetter("foo")(one),
+        lambda: setattr(instance, "foo", 1),
+        lambda: setattr(instance, "_foo", 1),
+        lambda: delattr(instance, "foo"),
+        lambda: operator.attrgetter("foo")(instance),
     ):
         with pytest.raises(AttributeError):
             act()
@@ -151,32 +151,32 @@ def test_objects_have_no_attributes_of_others(ts: Any, name: str) -> None:
 def test_results_of_reads_are_not_compared(ts: Any) -> None:
     """Results are mutable, so that each result equals only itself."""
     store = ts.KvStore.open("memory://").result()
-    one, other = store.read("a").result(), store.read("a").result()
-    assert one == one
-    assert one != other
-    assert len({one, other, one, copy.copy(one)}) == 3
+    first, other = store.read("a").result(), store.read("a").result()
+    assert first == first
+    assert first != other
+    assert len({first, other, first, copy.copy(first)}) == 3
 
 
 @_BOTH
 @pytest.mark.parametrize("name", _WHOLE)
 def test_members_are_not_deleted(ts: Any, name: str) -> None:
-    one = _OBJECTS[name](ts)
-    before = repr(one)
+    instance = _OBJECTS[name](ts)
+    before = repr(instance)
     for member in dir(_OBJECTS[name](theirs)):
         if not member.startswith("_"):
             with pytest.raises(AttributeError):
-                delattr(one, member)
+                delattr(instance, member)
     if "object at" not in before and ts is ours:
-        assert repr(one) == before
+        assert repr(instance) == before
 
 
 @_BOTH
 @pytest.mark.parametrize("name", ["Dim", "KvStore.ReadResult", "OutputIndexMap", "Unit"])
-def test_objects_of_derived_classes_have_what_these_have(ts: Any, name: str) -> None:
+def test_subclass_instances_have_own_attributes(ts: Any, name: str) -> None:
     derived = type("Derived", (_classes(ts)[name],), {"more": 1})
-    one = derived()
-    one.foo = 2
-    assert (one.more, one.foo, repr(one)) == (1, 2, repr(_classes(ts)[name]()))
+    instance = derived()
+    instance.foo = 2
+    assert (instance.more, instance.foo, repr(instance)) == (1, 2, repr(_classes(ts)[name]()))
 
 
 def test_equal_codecs_have_equal_hashes() -> None:
@@ -198,7 +198,7 @@ def test_methods_of_maps_are_no_numbers(ts: Any) -> None:
 
 
 @pytest.mark.parametrize("repeatable_read", [False, True])
-def test_transactions_end_as_they_did(repeatable_read: bool) -> None:
+def test_ended_transaction_keeps_state(repeatable_read: bool) -> None:
     for ts in (ours, theirs):
         store = ts.KvStore.open("memory://").result()
         transaction = ts.Transaction(repeatable_read=repeatable_read)

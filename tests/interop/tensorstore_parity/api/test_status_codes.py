@@ -28,29 +28,31 @@ def array(ts: Any, path: str, **more: Any) -> Any:
 
 def damaged(ts: Any, path: str, *codecs: str, document: str = "c/0") -> Any:
     """Open an array with a damaged chunk or damaged metadata."""
-    made = spec(path, "damaged")
+    created_spec = spec(path, "damaged")
     metadata = {"codecs": [{"name": name} for name in ("bytes", *codecs)]}
-    ts.open({**made, "metadata": metadata}, **NEW).result().write(1).result()
+    ts.open({**created_spec, "metadata": metadata}, **NEW).result().write(1).result()
     Path(path, "damaged", document).write_bytes(b"[0, 0, 0, 0, 0]")
-    return ts.open(made).result()
+    return ts.open(created_spec).result()
 
 
 def shard(ts: Any, path: str, *codecs: str, change: Callable[[bytes], bytes]) -> Any:
     """Open an array, then replace the content of one of its shards."""
-    made = spec(path, "shard")
+    created_spec = spec(path, "shard")
     inner = [{"name": name} for name in ("bytes", *codecs)]
     sharding = {"name": "sharding_indexed", "configuration": {"codecs": inner, "chunk_shape": [5]}}
-    ts.open({**made, "metadata": {"codecs": [sharding]}}, **NEW).result().write(range(10)).result()
+    ts.open({**created_spec, "metadata": {"codecs": [sharding]}}, **NEW).result().write(
+        range(10)
+    ).result()
     file = Path(path, "shard", "c", "0")
     file.write_bytes(change(file.read_bytes()))
-    return ts.open(made).result()
+    return ts.open(created_spec).result()
 
 
 def no_json(ts: Any, path: str, driver: str, document: str) -> Any:
-    made = spec(path, "no_json", driver)
-    ts.open(made, **NEW).result()
+    created_spec = spec(path, "no_json", driver)
+    ts.open(created_spec, **NEW).result()
     Path(path, "no_json", document).write_bytes(b'{"a": ')
-    return ts.open(made, context=ts.Context()).result()
+    return ts.open(created_spec, context=ts.Context()).result()
 
 
 def conflict(ts: Any, path: str) -> None:
@@ -118,12 +120,12 @@ def code(ts: Any, act: Act, path: Path) -> str | None:
     (group / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
     with pytest.raises(ValueError) as caught:
         act(ts, str(path))
-    found = re.search(r"\b[A-Z]+_[A-Z_]+\b|ABORTED", str(caught.value))
-    return found and found[0]
+    match = re.search(r"\b[A-Z]+_[A-Z_]+\b|ABORTED", str(caught.value))
+    return match and match[0]
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_codes_are_those_of_tensorstore(name: str, tmp_path: Path) -> None:
+def test_status_codes_match_tensorstore(name: str, tmp_path: Path) -> None:
     """Programs use codes to distinguish existing keys, missing keys and other errors."""
-    found = code(ours, ACTS[name], tmp_path / "ours")
-    assert found == code(theirs, ACTS[name], tmp_path / "theirs")
+    result = code(ours, ACTS[name], tmp_path / "ours")
+    assert result == code(theirs, ACTS[name], tmp_path / "theirs")

@@ -56,43 +56,43 @@ def first_part(ts: Any, driver: str, folder: Path) -> Any:
         }
     ).result()
     write_future = dataset[80:82, 99:102].write([[1, 2, 3], [4, 5, 6]])
-    found = [write_future.result()]
+    result = [write_future.result()]
 
     async def waiting() -> Any:
         return await write_future
 
-    found.append(asyncio.run(waiting()))
+    result.append(asyncio.run(waiting()))
     dataset[80:82, 99:102] = [[1, 2, 3], [4, 5, 6]]
-    found.append(repr(dataset[80:83, 99:102].read().result()))
-    return found
+    result.append(repr(dataset[80:83, 99:102].read().result()))
+    return result
 
 
 @pytest.mark.parametrize("driver", METADATA)
-def test_a_part_of_an_array_is_written_and_read(driver: str, tmp_path: Path) -> None:
-    found = first_part(ours, driver, tmp_path / "ours")
-    assert found == first_part(theirs, driver, tmp_path / "theirs")
-    assert found[:2] == [None, None]
+def test_part_of_array_is_written_and_read(driver: str, tmp_path: Path) -> None:
+    result = first_part(ours, driver, tmp_path / "ours")
+    assert result == first_part(theirs, driver, tmp_path / "theirs")
+    assert result[:2] == [None, None]
 
 
 def second_part(ts: Any, folder: Path) -> Any:
     """Look at a large labelled volume without reading it, then read one plane."""
     spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{folder}/volume/"}, **VOLUME}
     dataset = ts.open(spec, create=True).result()
-    found = [repr(dataset), repr(dataset.domain)]
+    result = [repr(dataset), repr(dataset.domain)]
 
     async def waiting() -> Any:
         return (await ts.open(spec)).domain
 
-    found.append(repr(asyncio.run(waiting())))
+    result.append(repr(asyncio.run(waiting())))
     dataset_3d = dataset[ts.d["channel"][0]]
-    found.append(repr(dataset_3d.domain))
+    result.append(repr(dataset_3d.domain))
     plane = dataset_3d[150:250, 150:250, 200]
     plane.write(np.arange(10000, dtype="u8").reshape(100, 100)).result()
-    found += [repr(plane), repr(plane.domain)]
+    result += [repr(plane), repr(plane.domain)]
     read_future = plane.read()
-    found += [repr(read_future.result()), repr(np.array(dataset_3d[150:250, 150:250, 200]))]
-    return [one.replace(str(folder), "…") for one in found]
+    result += [repr(read_future.result()), repr(np.array(dataset_3d[150:250, 150:250, 200]))]
+    return [line.replace(str(folder), "…") for line in result]
 
 
-def test_a_plane_of_a_volume_is_read(tmp_path: Path) -> None:
+def test_plane_of_volume_is_read(tmp_path: Path) -> None:
     assert second_part(ours, tmp_path / "ours") == second_part(theirs, tmp_path / "theirs")

@@ -27,9 +27,7 @@ def _created(ts: Any, driver: str, folder: Path) -> None:
 
 @BOTH
 @DRIVERS
-def test_what_opens_in_a_batch_that_was_submitted_begins_at_once(
-    ts: Any, driver: str, tmp_path: Path
-) -> None:
+def test_open_in_submitted_batch_starts_at_once(ts: Any, driver: str, tmp_path: Path) -> None:
     _created(ts, driver, tmp_path)
     batch = ts.Batch()
     batch.submit()
@@ -58,8 +56,8 @@ def test_create_in_batch_does_not_wait(
 ) -> None:
     if replaces:
         _created(ts, driver, tmp_path)
-    batch, wanted = ts.Batch(), {"create": True, "delete_existing": replaces, "dtype": "int8"}
-    future = ts.open(_spec(driver, tmp_path), shape=[5], batch=batch, **wanted)
+    batch, options = ts.Batch(), {"create": True, "delete_existing": replaces, "dtype": "int8"}
+    future = ts.open(_spec(driver, tmp_path), shape=[5], batch=batch, **options)
     while not future.done():  # the batch still exists
         sleep(0.01)
     assert future.result().shape == (5,)

@@ -47,7 +47,7 @@ class Program:
         self.stored = [draw.choice(STORED) for _ in ARRAYS]
         self.inside = [draw.choice([(4, 8), (8, 4), (16, 2)]) for _ in ARRAYS]
         self.limit = draw.choice([0, 0, 10**8, 10**8, 6_000])
-        self.spec, self.other = self.way(), self.way()
+        self.spec, self.other = self.open_options(), self.open_options()
         self.lost = draw.choice(["", "", "c/0/0", "c/1/1"])
         self.damaged = draw.choice(["", "", "", "c/0/1", "c/2/0"])
         if self.place == "memory" and self.limit:
@@ -55,11 +55,13 @@ class Program:
         # After a change of a file, TensorStore may read new bytes by an old index. After a failed
         # write, it may store other chunks a little later.
         ways = (self.spec, self.other)
-        kept = self.limit > 0 and any(way["recheck_cached_data"] is not True for way in ways)
-        self.writes = not (kept or self.damaged)
+        is_cached = self.limit > 0 and any(
+            open_options["recheck_cached_data"] is not True for open_options in ways
+        )
+        self.writes = not (is_cached or self.damaged)
         self.rounds = [list(self.round()) for _ in range(draw.randint(1, 4))]
 
-    def way(self) -> dict[str, Any]:
+    def open_options(self) -> dict[str, Any]:
         """Draw the settings of an open call."""
         return {
             "driver": "zarr3",
@@ -80,15 +82,15 @@ class Program:
     def array(self) -> str:
         """Draw an array, or a view over one or two arrays, and a part of it."""
         draw = self.draw
-        one, other = draw.choice(AGAIN), draw.choice(AGAIN)
+        first, other = draw.choice(AGAIN), draw.choice(AGAIN)
         if draw.random() < 0.25:
-            return draw.choice(VIEWS).format(one, other)
+            return draw.choice(VIEWS).format(first, other)
         if draw.random() < 0.15:
             places = [[draw.randrange(length) for _ in range(3)] for length in SHAPE]
-            return f"{one}.{draw.choice(['vindex', 'oindex'])}[{places[0]}, {places[1]}]"
+            return f"{first}.{draw.choice(['vindex', 'oindex'])}[{places[0]}, {places[1]}]"
         if draw.random() < 0.15:
-            return one
-        return f"{one}[{', '.join(map(self.along, SHAPE))}]"
+            return first
+        return f"{first}[{', '.join(map(self.along, SHAPE))}]"
 
     def key(self, inside: tuple[str, ...] = INSIDE, most: int = 10**6) -> str:
         """Draw the arguments of a read of a key: an array's key, or another key.
@@ -125,8 +127,8 @@ class Program:
             case "open":
                 name = self.draw.choice([*ARRAYS, "none"])
                 wrong = self.draw.choice(["", "", "", ", dtype='int8'"])
-                way = self.draw.choice(["spec", "other"])
-                return f"ts.open({way}({name!r}), context=context, batch=batch{wrong})"
+                open_options = self.draw.choice(["spec", "other"])
+                return f"ts.open({open_options}({name!r}), context=context, batch=batch{wrong})"
             case "auto":
                 name = self.draw.choice([*ARRAYS, "none"])
                 return f"ts.open(auto({name!r}), context=context, batch=batch)"
@@ -195,11 +197,11 @@ def make(program: Program, folder: Path) -> dict[str, bytes]:
     for name, stored, inside in zip(ARRAYS, program.stored, program.inside, strict=True):
         grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
         metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, inside)}
-        place = {"driver": "file", "path": f"{folder}/{name}/"}
-        spec = {"driver": "zarr3", "kvstore": place, "metadata": metadata}
-        how = {"create": True, "dtype": ours.int32, "shape": SHAPE}
+        kvstore = {"driver": "file", "path": f"{folder}/{name}/"}
+        spec = {"driver": "zarr3", "kvstore": kvstore, "metadata": metadata}
+        options = {"create": True, "dtype": ours.int32, "shape": SHAPE}
         values = np.arange(1, 1 + SHAPE[0] * SHAPE[1], dtype="i4").reshape(SHAPE)
-        ours.open(spec, **how).result().write(values).result()
+        ours.open(spec, **options).result().write(values).result()
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
@@ -219,25 +221,25 @@ class Run:
         self.side = side = Side(folder, real=real)
         self.package, self.proxy, self.program = side.ts, proxy, program
         self.context = side.ts.Context({"cache_pool": {"total_bytes_limit": program.limit}})
-        kept = side.ts.Context()
+        other_context = side.ts.Context()
         if program.place == "memory":
             self.place = self.source = {"driver": "memory", "path": "p/"}
-            kept = self.context
+            other_context = self.context
         else:
             self.source = {"driver": "file", "path": f"{folder}/"}
             self.place = side.kvstore
         if proxy is not None:
             self.place = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/"}
-        keys = self._keys(self.source, kept)
-        made = {"ts": side.ts, "context": self.context, "seen": self._seen, "begin": self._begin}
-        made |= {"spec": self._spec, "other": self._other}
+        keys = self._keys(self.source, other_context)
+        names = {"ts": side.ts, "context": self.context, "seen": self._seen, "begin": self._begin}
+        names |= {"spec": self._spec, "other": self._other}
         for key, value in values.items():
             keys[key] = value
         for name in ARRAYS:
-            place = {**self.source, "path": f"{self.source['path']}{name}/"}
-            writer = side.ts.open({"driver": "zarr3", "kvstore": place}, context=kept)
-            made[f"writer_{name}"] = writer.result()
-        made["writer"] = keys
+            location = {**self.source, "path": f"{self.source['path']}{name}/"}
+            writer = side.ts.open({"driver": "zarr3", "kvstore": location}, context=other_context)
+            names[f"writer_{name}"] = writer.result()
+        names["writer"] = keys
         keys["k"], keys["l"] = bytes(range(256)) * 800, b"short"
         if program.lost:
             del keys[f"a/{program.lost}"]
@@ -246,7 +248,7 @@ class Run:
         time.sleep(0.03)  # until time stamps show changes of files reliably
         reader = self._keys(self.place, self.context)
         known = reader.read("l").result().stamp.generation
-        self.names = made | {"keys": reader, "known": known, "auto": self._auto}
+        self.names = names | {"keys": reader, "known": known, "auto": self._auto}
         for name in ARRAYS:
             for word, spec in (("", self._spec(name)), ("again_", self._other(name))):
                 self.names[word + name] = side.ts.open(spec, context=self.context).result()
@@ -262,8 +264,8 @@ class Run:
         names["inside"] = names["keys"].with_transaction(transaction)
         names["inside_a"] = names["a"].with_transaction(transaction)
 
-    def _keys(self, place: Any, context: Any) -> Any:
-        return self.package.KvStore.open(place, context=context).result()
+    def _keys(self, location: Any, context: Any) -> Any:
+        return self.package.KvStore.open(location, context=context).result()
 
     def _auto(self, name: str) -> Any:
         return {**self.place, "path": f"{self.place.get('path', '')}{name}/"}
@@ -278,12 +280,12 @@ class Run:
         """Return the outcome of a future in a comparable form."""
         if future is None:
             return None
-        found = future.result(timeout=30)
-        if isinstance(found, self.package.TensorStore):
-            return str(found.domain)
-        if isinstance(found, self.package.KvStore.ReadResult):
-            return found.state, found.value
-        return found.tolist()
+        result = future.result(timeout=30)
+        if isinstance(result, self.package.TensorStore):
+            return str(result.domain)
+        if isinstance(result, self.package.KvStore.ReadResult):
+            return result.state, result.value
+        return result.tolist()
 
     def line(self, line: str) -> Any:
         """Return the result of a line, or the error that it raises."""
@@ -297,49 +299,53 @@ class Run:
 
     def all(self) -> tuple[list[Any], Any]:
         """Return the result of each line, and the total requests after each batch."""
-        found, asked = [], []
+        result, sent = [], []
         for lines in self.program.rounds:
             time.sleep(0.03 * (self.program.place == "file"))
             if self.proxy is not None:
                 self.proxy.reset_counts()
             with self.side.counting():
-                found += [self.line(line) for line in lines]
-            asked.append((0, 0))
+                result += [self.line(line) for line in lines]
+            sent.append((0, 0))
             if self.program.place == "file":
-                asked[-1] = requests(self.side.counts)
+                sent[-1] = requests(self.side.counts)
             elif self.proxy is not None:
-                asked[-1] = (len(self.proxy.requests), 0)
-        return found, np.cumsum(asked, axis=0)
+                sent[-1] = (len(self.proxy.requests), 0)
+        return result, np.cumsum(sent, axis=0)
 
 
 def check(seed: int, folder: Path, proxy: servers.Proxy) -> None:
     """Assert that a program has equal results, with no more requests."""
     program = Program(seed)
-    ends, at = [], proxy if program.place == "http" else None
+    ends, server = [], proxy if program.place == "http" else None
     values = make(program, folder / f"made{seed}")
     for word in ("mine", "other"):
-        place = folder / f"{word}{seed}"
-        place.mkdir()
-        run = Run(program, place, at, values, real=word == "other")
+        location = folder / f"{word}{seed}"
+        location.mkdir()
+        run = Run(program, location, server, values, real=word == "other")
         ends.append(run.all())
-    (mine, asked), (other, real) = ends
+    (mine, mine_counts), (other, real) = ends
     lines = [line for lines in program.rounds for line in lines]
-    for number, (here, there) in enumerate(zip(mine, other, strict=True)):
-        fits = isinstance(here, type(there)) if isinstance(there, BaseException) else here == there
+    for number, (actual, expected) in enumerate(zip(mine, other, strict=True)):
+        fits = (
+            isinstance(actual, type(expected))
+            if isinstance(expected, BaseException)
+            else actual == expected
+        )
         before = "\n".join(lines[: number + 1])
-        assert fits, f"{seed}, {vars(program)}:\n{before}\nours: {here!r}\ntheirs: {there!r}"
+        assert fits, f"{seed}, {vars(program)}:\n{before}\nours: {actual!r}\ntheirs: {expected!r}"
     # After an error about damaged data, the other requests may still be incomplete. The content of
     # a small cache varies between runs.
     if program.damaged or program.limit == 6_000:
         return
-    told = "\n".join(lines)
-    assert (asked <= real).all(), (
-        f"{seed}, {vars(program)}:\n{told}\n{asked.tolist()}, {real.tolist()}"
+    text = "\n".join(lines)
+    assert (mine_counts <= real).all(), (
+        f"{seed}, {vars(program)}:\n{text}\n{mine_counts.tolist()}, {real.tolist()}"
     )
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
-def test_batches_end_as_with_tensorstore(first: int, tmp_path: Path) -> None:
+def test_random_batches_match_tensorstore(first: int, tmp_path: Path) -> None:
     with servers.file_server(tmp_path) as proxy:
         for seed in range(first, first + 10):
             check(seed, tmp_path, proxy)
@@ -352,12 +358,12 @@ def test_cached_value_causes_no_request_for_several_reads(stored: str, tmp_path:
     for word in ("mine", "other"):
         side = Side(tmp_path / word, real=word == "other")
         members = {"metadata": {"chunk_grid": grid, "codecs": codecs_of(stored, (4, 8))}}
-        how = {"create": True, "dtype": side.ts.int32, "shape": SHAPE}
-        side.open("a/", members=members, **how).write(values).result()
+        options = {"create": True, "dtype": side.ts.int32, "shape": SHAPE}
+        side.open("a/", members=members, **options).write(values).result()
         time.sleep(0.03)
-        found = side.open("a/", members={"recheck_cached_data": "open"}, pool="cache_pool#big")
-        found.read().result()
+        array = side.open("a/", members={"recheck_cached_data": "open"}, pool="cache_pool#big")
+        array.read().result()
         with side.counting():
-            both = side.ts.concat([found, found], axis=1).read().result()
+            both = side.ts.concat([array, array], axis=1).read().result()
         assert np.array_equal(both, np.hstack([values, values]))
         assert requests(side.counts) == (0, 0)

@@ -50,13 +50,13 @@ def _virtual(ts: Any, **options: Any) -> Any:
 
 @both
 @pytest.mark.parametrize("name", NO_SUCH)
-def test_what_is_none_of_them_is_refused(ts: Any, name: str) -> None:
+def test_arguments_of_other_types_are_refused(ts: Any, name: str) -> None:
     with pytest.raises(TypeError):
         NO_SUCH[name](ts)
 
 
 @both
-def test_the_place_may_bring_the_transaction(ts: Any) -> None:
+def test_kvstore_transaction_applies_to_array(ts: Any) -> None:
     """A kvstore with a transaction opens an array that writes in the transaction."""
     keys = _keys(ts)
     whole = ts.open({"driver": "zarr3"}, kvstore=keys, create=True, dtype="int16", shape=[2])
@@ -73,7 +73,7 @@ def test_the_place_may_bring_the_transaction(ts: Any) -> None:
 
 
 @both
-def test_the_place_may_not_be_in_another_transaction(ts: Any) -> None:
+def test_kvstore_in_other_transaction_is_refused(ts: Any) -> None:
     keys = _keys(ts).with_transaction(ts.Transaction())
     with pytest.raises(ValueError, match="transaction"):
         ts.open({"driver": "zarr3"}, kvstore=keys, transaction=ts.Transaction()).result()
@@ -81,13 +81,13 @@ def test_the_place_may_not_be_in_another_transaction(ts: Any) -> None:
 
 @both
 def test_stripped_resource_is_bound_again(ts: Any) -> None:
-    one, other = ts.Context(), ts.Context()
-    ts.KvStore.open("memory://", context=one).result()["a"] = b"1"
+    first, other = ts.Context(), ts.Context()
+    ts.KvStore.open("memory://", context=first).result()["a"] = b"1"
     spec = ts.KvStore.Spec("memory://")
     spec.update(context=other)
-    spec.update(context=one)  # is bound already
+    spec.update(context=first)  # is bound already
     assert "a" not in ts.KvStore.open(spec).result()
-    spec.update(strip_context=True, context=one)
+    spec.update(strip_context=True, context=first)
     assert "a" in ts.KvStore.open(spec).result()
 
 
@@ -122,20 +122,20 @@ def _layers(ts: Any) -> tuple[Any, Any]:
 @both
 def test_layers_are_in_one_transaction(ts: Any) -> None:
     base, behind = _layers(ts)
-    one, other = ts.Transaction(), ts.Transaction()
-    inside = base.with_transaction(one)
+    first, other = ts.Transaction(), ts.Transaction()
+    inside = base.with_transaction(first)
     both_inside = [inside, inside.translate_by[5]]
 
-    assert ts.overlay(both_inside).transaction == one
-    assert ts.overlay(both_inside, transaction=one).transaction == one
-    assert ts.overlay([inside, behind], transaction=one).transaction == one
-    assert ts.overlay([base, base.translate_by[5]], transaction=one).transaction == one
+    assert ts.overlay(both_inside).transaction == first
+    assert ts.overlay(both_inside, transaction=first).transaction == first
+    assert ts.overlay([inside, behind], transaction=first).transaction == first
+    assert ts.overlay([base, base.translate_by[5]], transaction=first).transaction == first
 
     for layers, transaction in (
         ([inside, base.translate_by[5]], None),
         ([base, inside.translate_by[5]], None),
         ([inside, behind], None),
-        ([base, behind], one),
+        ([base, behind], first),
         ([inside, base.with_transaction(other)], None),
         (both_inside, other),
     ):
@@ -144,7 +144,7 @@ def test_layers_are_in_one_transaction(ts: Any) -> None:
 
 
 @both
-def test_layers_are_written_in_the_transaction(ts: Any) -> None:
+def test_layers_are_written_in_transaction(ts: Any) -> None:
     base, _ = _layers(ts)
     with ts.Transaction() as transaction:
         inside = base.with_transaction(transaction)
@@ -156,7 +156,7 @@ def test_layers_are_written_in_the_transaction(ts: Any) -> None:
 
 
 @both
-def test_a_stack_does_what_some_layer_does(ts: Any) -> None:
+def test_stack_mode_is_union_of_layer_modes(ts: Any) -> None:
     base, behind = _layers(ts)
     spec = base.spec(retain_context=True)
     read = ts.open(spec, read=True).result()
@@ -199,7 +199,7 @@ def test_spec_of_stack_has_common_members_of_layers(
 
 
 @both
-def test_what_needs_no_request_waits_for_no_batch(ts: Any) -> None:
+def test_operation_without_requests_ignores_batch(ts: Any) -> None:
     """Operations without requests start at once; both packages refuse a submitted batch."""
     keys = _keys(ts)
     keys["a"] = b"1"
@@ -227,18 +227,18 @@ def test_what_needs_no_request_waits_for_no_batch(ts: Any) -> None:
 
 
 @both
-def test_what_has_to_be_read_waits_for_the_batch(ts: Any, tmp_path: Path) -> None:
-    place = {"driver": "file", "path": f"{tmp_path}/"}
-    made = ts.open({**SPEC, "kvstore": place}, create=True, dtype="int16", shape=[2]).result()
+def test_operation_with_requests_waits_for_batch(ts: Any, tmp_path: Path) -> None:
+    kvstore = {"driver": "file", "path": f"{tmp_path}/"}
+    array = ts.open({**SPEC, "kvstore": kvstore}, create=True, dtype="int16", shape=[2]).result()
     batch = ts.Batch()
     futures = [
-        ts.KvStore.open(place).result().read("zarr.json", batch=batch),
-        ts.open({**SPEC, "kvstore": place}, batch=batch),
-        ts.open(place, batch=batch),
-        ts.open({"driver": "cast", "dtype": "int32", "base": place}, batch=batch),
-        made.read(batch=batch),
+        ts.KvStore.open(kvstore).result().read("zarr.json", batch=batch),
+        ts.open({**SPEC, "kvstore": kvstore}, batch=batch),
+        ts.open(kvstore, batch=batch),
+        ts.open({"driver": "cast", "dtype": "int32", "base": kvstore}, batch=batch),
+        array.read(batch=batch),
     ]
-    made.resolve(batch=batch).result(timeout=5)  # the cache holds the value
+    array.resolve(batch=batch).result(timeout=5)  # the cache holds the value
     sleep(0.05)
     assert not any(future.done() for future in futures)
     batch.submit()
@@ -248,7 +248,7 @@ def test_what_has_to_be_read_waits_for_the_batch(ts: Any, tmp_path: Path) -> Non
 
 @both
 @pytest.mark.parametrize("layer", ["", "cast", "overlay", "downsample"])
-def test_functions_are_called_when_the_batch_is_submitted(ts: Any, layer: str) -> None:
+def test_functions_are_called_when_batch_is_submitted(ts: Any, layer: str) -> None:
     """The functions may read in another batch."""
     called = []
     base = ts.array([5, 6, 7, 8])
@@ -277,7 +277,7 @@ def test_functions_are_called_when_the_batch_is_submitted(ts: Any, layer: str) -
     assert sorted(called) == ["{ [0, 2) }", "{ [2, 4) }"]
 
 
-def test_functions_that_are_coroutines_read_in_a_batch() -> None:
+def test_coroutine_functions_read_in_batch() -> None:
     base = ours.array([5, 6, 7, 8], dtype=ours.int32)
 
     async def read(domain: Any, chunk: Any, parameters: Any) -> None:
@@ -297,10 +297,10 @@ def test_functions_that_are_coroutines_read_in_a_batch() -> None:
 @pytest.mark.parametrize("layer", ["", "cast"])
 def test_spec_has_bounds_set_by_other_handle_of_context(ts: Any, driver: str, layer: str) -> None:
     context, spec = ts.Context(), {"driver": driver, "kvstore": "memory://"}
-    one = ts.open(spec, context=context, create=True, dtype=ts.int8, shape=[4]).result()
+    array = ts.open(spec, context=context, create=True, dtype=ts.int8, shape=[4]).result()
     other = ts.open(spec, context=context).result()
     shown = ts.cast(other, ts.int16) if layer else other
-    one.resize(exclusive_max=[8]).result()
+    array.resize(exclusive_max=[8]).result()
     json = shown.spec().to_json()
     assert json.get("base", json)["metadata"]["shape"] == [8]
     upper = {"zarr3": 8, "zarr": 4}[driver]  # of format 2, whose handle reports them

@@ -33,25 +33,25 @@ class Specs:
 
     def context(self) -> JSON:
         names = [kind + end for kind in (CACHE, COPYING, MEMORY) for end in ("", "#a", "#b")]
-        kept = [name for name in names if self.draw.random() < 0.4]
-        return {name: self.value(name.partition("#")[0]) for name in kept}
+        chosen = [name for name in names if self.draw.random() < 0.4]
+        return {name: self.value(name.partition("#")[0]) for name in chosen}
 
     def resources(self, *members: str) -> JSON:
         """Return some of the members, which refer to a resource or define it."""
-        found: JSON = {}
+        by_name: JSON = {}
         for member in members:
             kind = CACHE if "cache" in member else member
-            how = self.draw.randrange(6)
-            if how < 4:
+            choice = self.draw.randrange(6)
+            if choice < 4:
                 name = f"{kind}#{self.draw.choice('ab')}"
-                found[member] = [self.value(kind), kind, name, name][how]
-        return found
+                by_name[member] = [self.value(kind), kind, name, name][choice]
+        return by_name
 
     def spec(self, depth: int) -> JSON:
-        found = self.view(depth) if depth and self.draw.random() < 0.7 else self.array()
+        result = self.view(depth) if depth and self.draw.random() < 0.7 else self.array()
         if self.draw.random() < 0.4:
-            found["context"] = self.context()
-        return found
+            result["context"] = self.context()
+        return result
 
     def view(self, depth: int) -> JSON:
         kind = self.draw.choice(["cast", "downsample", "stack", "stack"])
@@ -66,8 +66,8 @@ class Specs:
     def array(self) -> JSON:
         driver = self.draw.choice(["zarr3", "zarr", "array"])
         if driver == "array":
-            given = {"driver": driver, "array": [1, 2], "dtype": "int32"}
-            return given | self.resources(COPYING)
+            spec = {"driver": driver, "array": [1, 2], "dtype": "int32"}
+            return spec | self.resources(COPYING)
         return {
             "driver": driver,
             "kvstore": {"driver": "memory", "path": "a/", **self.resources(MEMORY)},
@@ -85,11 +85,11 @@ def test_bound_specs(first: int) -> None:
     """Names have the same order; pickles also contain resources that equal the default."""
     for seed in range(first, first + 50):
         draw = Specs(seed)
-        given, context = draw.spec(2), draw.context()
+        json, context = draw.spec(2), draw.context()
 
-        def describe(ts: Any, given: JSON = given, context: JSON = context) -> list[Any]:
+        def describe(ts: Any, json: JSON = json, context: JSON = context) -> list[Any]:
             def bound() -> Any:
-                spec = ts.Spec(given)
+                spec = ts.Spec(json)
                 spec.update(context=ts.Context(context))
                 return spec
 
@@ -102,9 +102,9 @@ def test_bound_specs(first: int) -> None:
                 return spec
 
             return [
-                plain_outcome(partial(_json, one, include_defaults=whole))
-                for one in (bound, pickled, unbound)
+                plain_outcome(partial(_json, variant, include_defaults=whole))
+                for variant in (bound, pickled, unbound)
                 for whole in (False, True)
             ]
 
-        assert describe(ours) == describe(theirs), (seed, given, context)
+        assert describe(ours) == describe(theirs), (seed, json, context)

@@ -41,7 +41,7 @@ RESOURCES: dict[str, Any] = {
     "http_request_retries": {"max_retries": 3},
 }
 CHANGES: list[dict[str, bool]] = [{}, {"unbind_context": True}, {"strip_context": True}]
-KEPT: list[dict[str, bool]] = [
+RETAIN_OPTIONS: list[dict[str, bool]] = [
     {},
     {"retain_context": True},
     {"unbind_context": True},
@@ -51,42 +51,42 @@ KEPT: list[dict[str, bool]] = [
 
 def _changed(ts: Any, spec: Any, context: Any) -> list[Any]:
     """Return the JSON of a spec, bound or unbound, after each change."""
-    told = []
+    results = []
     for change in CHANGES:
-        one = spec.copy()
+        changed = spec.copy()
         if context is not None:
-            one.update(context=ts.Context(context))
-        one.update(**change)
-        told += [one.to_json(), one.to_json(include_defaults=True), repr(one)]
-        told.append(pickle.loads(pickle.dumps(one)).to_json())
-    return told
+            changed.update(context=ts.Context(context))
+        changed.update(**change)
+        results += [changed.to_json(), changed.to_json(include_defaults=True), repr(changed)]
+        results.append(pickle.loads(pickle.dumps(changed)).to_json())
+    return results
 
 
-def _opened(ts: Any, place: Any, context: Any) -> list[Any]:
+def _opened(ts: Any, location: Any, context: Any) -> list[Any]:
     """Return the JSON of an open store, and of an array in it."""
     opened = ts.Context(context)
-    store = ts.KvStore.open(place, context=opened).result()
+    store = ts.KvStore.open(location, context=opened).result()
     spec = {
         "driver": "zarr3",
-        "kvstore": place,
+        "kvstore": location,
         "metadata": {"data_type": "int8", "shape": [2]},
         "assume_metadata": True,
     }
     array = ts.open(spec, context=opened).result()
     again = pickle.loads(pickle.dumps(array))
-    told = [repr(store), repr(array), again.spec(retain_context=True).to_json()]
-    for how in KEPT:
-        told += [repr(store.spec(**how)), repr(array.spec(**how))]
-    return told
+    results = [repr(store), repr(array), again.spec(retain_context=True).to_json()]
+    for retained in RETAIN_OPTIONS:
+        results += [repr(store.spec(**retained)), repr(array.spec(**retained))]
+    return results
 
 
 def _pairs() -> list[tuple[str, str]]:
     """Return the resources that each store uses, and a resource that only arrays use."""
     return [
         (store, resource)
-        for store, place in STORES.items()
+        for store, location in STORES.items()
         for resource in RESOURCES
-        if resource in {*ours.KvStore.Spec(place).to_json(include_defaults=True), "cache_pool"}
+        if resource in {*ours.KvStore.Spec(location).to_json(include_defaults=True), "cache_pool"}
     ]
 
 
@@ -95,39 +95,39 @@ def test_resources_are_described_equally(
     store: str, resource: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_GCE_CHECK", "true")  # no request for credentials
-    place, value = STORES[store], RESOURCES[resource]
+    location, value = STORES[store], RESOURCES[resource]
     contexts: list[Any] = [{}, {resource: value}]
-    cases = [(place, context) for context in contexts]
-    if resource in ours.KvStore.Spec(place).to_json(include_defaults=True):
-        named = {**place, resource: f"{resource}#a"}
-        cases += [(named, {f"{resource}#a": value}), ({**place, resource: value}, {})]
-    cases += [({**place, "context": {resource: value}}, context) for context in contexts]
-    for given, context in cases:
+    cases = [(location, context) for context in contexts]
+    if resource in ours.KvStore.Spec(location).to_json(include_defaults=True):
+        named = {**location, resource: f"{resource}#a"}
+        cases += [(named, {f"{resource}#a": value}), ({**location, resource: value}, {})]
+    cases += [({**location, "context": {resource: value}}, context) for context in contexts]
+    for json, context in cases:
 
-        def describe(ts: Any, given: Any = given, context: Any = context) -> Any:
-            of_array = {"driver": "zarr3", "kvstore": given}
+        def describe(ts: Any, json: Any = json, context: Any = context) -> Any:
+            of_array = {"driver": "zarr3", "kvstore": json}
             return [
-                *_changed(ts, ts.KvStore.Spec(given), None),
-                *_changed(ts, ts.KvStore.Spec(given), context),
+                *_changed(ts, ts.KvStore.Spec(json), None),
+                *_changed(ts, ts.KvStore.Spec(json), context),
                 *_changed(ts, ts.Spec(of_array), None),
                 *_changed(ts, ts.Spec(of_array), context),
             ]
 
-        assert describe(ours) == describe(theirs), (given, context)
-    given, context = cases[-1]
-    assert _opened(ours, given, context) == _opened(theirs, given, context)
+        assert describe(ours) == describe(theirs), (json, context)
+    json, context = cases[-1]
+    assert _opened(ours, json, context) == _opened(theirs, json, context)
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-@pytest.mark.parametrize("stated", [True, False], ids=["stated", "by default"])
-def test_a_resource_stays_that_of_its_context_within_a_pickle(
+@pytest.mark.parametrize("is_explicit", [True, False], ids=["stated", "by default"])
+def test_pickled_resource_stays_in_its_context(
     resource: str,
-    stated: bool,
+    is_explicit: bool,
 ) -> None:
     def is_same(ts: Any) -> bool:
-        context = ts.Context({resource: RESOURCES[resource]} if stated else {})
-        again, one = pickle.loads(pickle.dumps((context, context[resource])))
-        return bool(again[resource] == one)
+        context = ts.Context({resource: RESOURCES[resource]} if is_explicit else {})
+        again, restored = pickle.loads(pickle.dumps((context, context[resource])))
+        return bool(again[resource] == restored)
 
     assert is_same(ours)
     assert is_same(theirs)

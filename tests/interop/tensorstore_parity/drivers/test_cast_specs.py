@@ -14,7 +14,7 @@ from interop.tensorstore_parity.random_views import outcome
 
 theirs = pytest.importorskip("tensorstore", reason="casts are compared with it")
 
-STATED: list[dict[str, Any]] = [
+FIELDS: list[dict[str, Any]] = [
     {},
     {"rank": 1},
     {"schema": {"rank": 1}},
@@ -41,9 +41,9 @@ def _updated(spec: Any, **keywords: Any) -> Any:
 
 def _nested(dice: Random) -> dict[str, Any]:
     """Return casts of an array, each with constraints on its dimensions."""
-    spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://", **dice.choice(STATED)}
+    spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://", **dice.choice(FIELDS)}
     for _ in range(dice.randrange(1, 4)):
-        spec = {"driver": "cast", "base": spec, **dice.choice([{}, *STATED])}
+        spec = {"driver": "cast", "base": spec, **dice.choice([{}, *FIELDS])}
         if dice.random() < 0.7:
             spec["dtype"] = "int16"
     return spec

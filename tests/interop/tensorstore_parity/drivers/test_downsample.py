@@ -48,7 +48,7 @@ def based(package: Any, values: Any, origin: Any) -> Any:
     return package.array(values).translate_to[tuple(origin)]
 
 
-def wrong_there(lower: int, size: int, factor: int) -> bool:
+def is_wrong_in_tensorstore(lower: int, size: int, factor: int) -> bool:
     return size > 1 and lower % factor != 0 and lower // factor == (lower + size - 1) // factor
 
 
@@ -60,16 +60,16 @@ def test_random_views(seed: int) -> None:
     shape = [draw.randint(1, 9) for _ in range(rank)]
     origin = [draw.randint(-5, 5) if draw.random() < 0.6 else 0 for _ in range(rank)]
     factors = [draw.choice([1, 2, 2, 3, 4, 7]) for _ in range(rank)]
-    if any(map(wrong_there, origin, shape, factors)):
+    if any(map(is_wrong_in_tensorstore, origin, shape, factors)):
         return
     values = elements(name, int(np.prod(shape)), draw).reshape(shape)
-    here = ts.downsample(based(ts, values, origin), factors, method)
-    there = theirs.downsample(based(theirs, values, origin), factors, method)
-    assert str(here.domain) == str(there.domain)
-    assert here.mode == there.mode
-    acts = some_view(Keys(seed), here) if here.size else []
-    whole = theirs.array(there.read().result()).translate_to[there.origin]
-    item, two = apply_views(here, ts, acts), apply_views(whole, theirs, acts)
+    actual = ts.downsample(based(ts, values, origin), factors, method)
+    expected = theirs.downsample(based(theirs, values, origin), factors, method)
+    assert str(actual.domain) == str(expected.domain)
+    assert actual.mode == expected.mode
+    acts = some_view(Keys(seed), actual) if actual.size else []
+    whole = theirs.array(expected.read().result()).translate_to[expected.origin]
+    item, two = apply_views(actual, ts, acts), apply_views(whole, theirs, acts)
     result = outcome(lambda: item.read().result()), outcome(lambda: two.read().result())
     assert same(*result), (name, method, factors, acts, values, *result)
 
@@ -113,7 +113,7 @@ def test_other_types(name: str, method: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("char", "S1"), ("byte", "V1")])
-def test_the_mode_of_bytes(name: str, kind: str) -> None:
+def test_mode_of_bytes(name: str, kind: str) -> None:
     """TensorStore lacks these arrays of NumPy 2.4; its order is that of unsigned numbers."""
     values = np.array([7, 200, 200, 9, 255, 1], "u1")
     result = ts.downsample(ts.array(values.view(kind), dtype=name), [3], "mode").read().result()
@@ -144,9 +144,9 @@ def test_floats_of_8_bits() -> None:
     ids=repr,
 )
 def test_refused_arguments(arguments: Any) -> None:
-    here = outcome(lambda: ts.downsample(ts.array([1, 2]), *arguments))
-    there = outcome(lambda: theirs.downsample(theirs.array([1, 2]), *arguments))
-    assert here is there or {here, there} == {ValueError, TypeError}
+    actual = outcome(lambda: ts.downsample(ts.array([1, 2]), *arguments))
+    expected = outcome(lambda: theirs.downsample(theirs.array([1, 2]), *arguments))
+    assert actual is expected or {actual, expected} == {ValueError, TypeError}
 
 
 @pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 3)])
@@ -186,7 +186,7 @@ def test_distant_points_are_read_separately() -> None:
     assert np.array_equal(view.vindex[places[0], places[1]].read().result(), expected)
 
 
-def test_many_bytes_are_read_slab_by_slab(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_read_uses_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tessarr.tensorstore.drivers.downsample.downsample_driver._SLAB_BYTES", 500)
     values = np.arange(3000).reshape(50, 60)
     view = ts.downsample(ts.array(values), [3, 7], "max")
@@ -278,7 +278,7 @@ def test_new_dimensions_have_any_position(
     assert outcome(lambda: describe(ts)) == outcome(lambda: describe(theirs))
 
 
-def test_statistics_outside_fail_the_future() -> None:
+def test_statistics_outside_fail_future() -> None:
     for package in (ts, theirs):
         view: Any = package.downsample(package.array(np.zeros((2, 3))), [3, 2], "min")[[0, 5]]
         with pytest.raises(ValueError, match=r"^OUT_OF_RANGE: "):

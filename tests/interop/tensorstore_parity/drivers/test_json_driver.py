@@ -96,9 +96,9 @@ def test_opening(options: dict[str, Any]) -> None:
 
 
 def test_urls_and_pickling(tmp_path: Any) -> None:
-    place = tmp_path / "x.json"
-    place.write_bytes(DOCUMENT)
-    store = ts.open(f"file://{place}|json:/a/b").result()
+    location = tmp_path / "x.json"
+    location.write_bytes(DOCUMENT)
+    store = ts.open(f"file://{location}|json:/a/b").result()
     assert store.read().result().item() == [1, 2]
     again = pickle.loads(pickle.dumps(store))
     again[...] = "new"
@@ -106,7 +106,7 @@ def test_urls_and_pickling(tmp_path: Any) -> None:
     assert ts.cast(again, "ustring").read().result().item() == "new"
 
 
-def test_concurrent_writers_of_document_lose_nothing() -> None:
+def test_concurrent_document_writes_all_arrive() -> None:
     document = Document(ts, b"{}")
     writes = [document.open(f"/{k}").write(k) for k in range(40)]
     for item in writes:
@@ -146,12 +146,12 @@ def test_document_is_cached_while_open(kind: str, recheck: Any, tmp_path: Path) 
 
     def describe(package: Any) -> list[Any]:
         context = package.Context()
-        place = {"driver": "memory"}
+        kvstore = {"driver": "memory"}
         if kind == "file":
-            place = {"driver": "file", "path": f"{tmp_path}/{package.__name__}/"}
-        store = package.KvStore.open(place, context=context).result()
-        at = place.get("path", "") + "x.json"
-        spec: Any = {"driver": "json", "kvstore": {**place, "path": at}}
+            kvstore = {"driver": "file", "path": f"{tmp_path}/{package.__name__}/"}
+        store = package.KvStore.open(kvstore, context=context).result()
+        path = kvstore.get("path", "") + "x.json"
+        spec: Any = {"driver": "json", "kvstore": {**kvstore, "path": path}}
         if recheck is not None:
             spec["recheck_cached_data"] = recheck
         handles: list[Any] = []
@@ -186,19 +186,19 @@ class Held(dict[str, bytes]):
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
-        self.found, self.may = Event(), Event()
+        self.is_requested, self.may = Event(), Event()
         self.may.set()
 
     def __getitem__(self, key: str) -> bytes:
         value = super().__getitem__(key)
-        if not self.may.is_set() and not self.found.is_set():
-            self.found.set()
+        if not self.may.is_set() and not self.is_requested.is_set():
+            self.is_requested.set()
             self.may.wait(60)
         return value
 
     def open(self) -> Any:
-        place = {"driver": "tessarr", "store": self, "path": "x"}
-        return ts.open({"driver": "json", "kvstore": place, "json_pointer": "/a"}).result()
+        kvstore = {"driver": "tessarr", "store": self, "path": "x"}
+        return ts.open({"driver": "json", "kvstore": kvstore, "json_pointer": "/a"}).result()
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -207,7 +207,7 @@ def test_read_ending_after_write_is_not_cached(committed: bool) -> None:
     handle = held.open()
     held.may.clear()
     read = handle.read()
-    assert held.found.wait(60)
+    assert held.is_requested.wait(60)
     if committed:
         with ts.Transaction() as transaction:
             handle.with_transaction(transaction).write(2).result()
@@ -218,7 +218,7 @@ def test_read_ending_after_write_is_not_cached(committed: bool) -> None:
     assert handle.read().result().item() == 2
 
 
-def test_concurrent_writes_show_the_stored_value() -> None:
+def test_concurrent_writes_show_stored_value() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -41,14 +41,14 @@ def leaf(package: Any, kind: str, folder: Path) -> Any:
     if kind == "array":
         return {"driver": "array", "array": values.tolist(), "dtype": "int32"}
     driver = "zarr3" if kind == "url" else kind
-    place = (folder / f"{package.__name__}_{kind}").as_uri() + "/"
-    spec = {"driver": driver, "kvstore": place}
+    location = (folder / f"{package.__name__}_{kind}").as_uri() + "/"
+    spec = {"driver": driver, "kvstore": location}
     layout = package.ChunkLayout(chunk_shape=[2, 3])
     fast = package.Context({"file_io_sync": False})
     new = {"create": True, "delete_existing": True, "dtype": "int32", "shape": [4, 6]}
     store = package.open(spec, context=fast, chunk_layout=layout, **new).result()
     store.write(values.astype("i4")).result()
-    return f"{place}|zarr3:" if kind == "url" else spec
+    return f"{location}|zarr3:" if kind == "url" else spec
 
 
 def box(lower: list[int], upper: list[int], first: int, offset: int) -> Any:
@@ -179,12 +179,12 @@ class Nested:
 
     def __init__(self, package: Any, kind: str, chain: tuple[str, ...], folder: Path) -> None:
         self.package = package
-        self._made = package, kind, folder
+        self._arguments = package, kind, folder
         self._chain = chain
         self.renew()
 
     def renew(self) -> None:
-        self._json = leaf(*self._made)
+        self._json = leaf(*self._arguments)
         for view in self._chain:
             self._json = over(self._json, view)
 
@@ -203,13 +203,13 @@ def test_nested_drivers_match_tensorstore(chain: tuple[str, ...], tmp_path: Path
     if chain[-2:] in BEYOND:
         return
     for kind in LEAVES if len(chain) == 1 else LEAVES[:1]:
-        here, there = (Nested(package, kind, chain, tmp_path) for package in (ts, theirs))
+        actual, expected = (Nested(package, kind, chain, tmp_path) for package in (ts, theirs))
         for options in OPTIONS if len(chain) == 1 else OPTIONS[:3]:
-            assert here.evaluate("mode", options) == there.evaluate("mode", options), options
-        if isinstance(there.evaluate("mode", {}), type):
+            assert actual.evaluate("mode", options) == expected.evaluate("mode", options), options
+        if isinstance(expected.evaluate("mode", {}), type):
             continue
         for name in ACTS:
-            item, other = here.evaluate(name, {}), there.evaluate(name, {})
+            item, other = actual.evaluate(name, {}), expected.evaluate(name, {})
             if other is NotImplementedError and name == "transaction":
                 assert isinstance(item, type)
             else:

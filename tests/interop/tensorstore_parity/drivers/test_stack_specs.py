@@ -31,7 +31,7 @@ def _changed(spec: Any, **keywords: Any) -> Any:
     return spec
 
 
-_TOLD = [
+_PROPERTIES = [
     "ts.Spec(stack(NUMBERS, **LIMIT))",
     "ts.Spec(stack(NUMBERS, data_copy_concurrency='data_copy_concurrency#a'))",
     "ts.Spec(stack(NUMBERS, data_copy_concurrency='data_copy_concurrency'))",
@@ -82,7 +82,7 @@ _TOLD = [
 ]
 
 
-@pytest.mark.parametrize("text", _TOLD)
+@pytest.mark.parametrize("text", _PROPERTIES)
 def test_layer_specs_match_tensorstore(text: str) -> None:
     """A stack has its own resources, and one data type for all layers."""
 
@@ -109,7 +109,7 @@ def test_layer_specs_match_tensorstore(text: str) -> None:
     assert describe(ours) == describe(theirs)
 
 
-def test_layers_that_are_specs_share_memory() -> None:
+def test_layers_from_specs_share_memory() -> None:
     """A write to a layer that is a spec is visible to reads."""
     store = ours.overlay([ours.Spec({**_TYPED, "open": True, "create": True})])
     store.write([1, 2]).result()
@@ -124,11 +124,13 @@ def test_empty_layers_add_nothing() -> None:
     """Along each dimension, empty layers have no effect beside other layers."""
     draw = random.Random(3)
 
-    def domain(ts: Any, how: str, layers: list[tuple[list[int], list[int]]]) -> Any:
-        built = [ts.array(np.zeros(shape, "i1")).translate_to[tuple(at)] for at, shape in layers]
-        axis = {"overlay": {}, "concat": {"axis": 0}, "stack": {"axis": 0}}[how]
+    def domain(ts: Any, kind: str, layers: list[tuple[list[int], list[int]]]) -> Any:
+        built = [
+            ts.array(np.zeros(shape, "i1")).translate_to[tuple(origin)] for origin, shape in layers
+        ]
+        axis = {"overlay": {}, "concat": {"axis": 0}, "stack": {"axis": 0}}[kind]
         try:
-            store = getattr(ts, how)(built, **axis)
+            store = getattr(ts, kind)(built, **axis)
         except ValueError:
             return ValueError
         try:
@@ -137,7 +139,7 @@ def test_empty_layers_add_nothing() -> None:
             return repr(store.domain), ValueError
 
     for _ in range(1000):
-        rank, how = draw.choice([1, 2]), draw.choice(["overlay", "concat", "stack"])
+        rank, kind = draw.choice([1, 2]), draw.choice(["overlay", "concat", "stack"])
         layers = [
             (
                 [draw.choice([0, 1, 5, -2]) for _ in range(rank)],
@@ -145,7 +147,7 @@ def test_empty_layers_add_nothing() -> None:
             )
             for _ in range(draw.choice([1, 2, 2, 3]))
         ]
-        assert domain(ours, how, layers) == domain(theirs, how, layers), (how, layers)
+        assert domain(ours, kind, layers) == domain(theirs, kind, layers), (kind, layers)
 
 
 _VIEWS: dict[str, Any] = {

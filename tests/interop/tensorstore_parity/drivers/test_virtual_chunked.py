@@ -28,10 +28,10 @@ class Recorder:
         self.calls: list[Any] = []
         self.lock = threading.Lock()
 
-    def _place(self, domain: Any) -> Any:
+    def _slices(self, domain: Any) -> Any:
         return tuple(
-            slice(dim.inclusive_min - at, dim.exclusive_max - at)
-            for dim, at in zip(domain, self.origin, strict=True)
+            slice(dim.inclusive_min - start, dim.exclusive_max - start)
+            for dim, start in zip(domain, self.origin, strict=True)
         )
 
     def read(self, domain: Any, chunk: Any, parameters: Any) -> None:
@@ -39,13 +39,13 @@ class Recorder:
         assert chunk.flags.writeable
         with self.lock:
             self.calls.append(("read", str(domain), parameters.if_not_equal, parameters.batch))
-        chunk[...] = self.values[self._place(domain)]
+        chunk[...] = self.values[self._slices(domain)]
 
     def write(self, domain: Any, chunk: Any, parameters: Any) -> None:
         assert not chunk.flags.writeable
         with self.lock:
             self.calls.append(("write", str(domain), chunk.tolist(), parameters.if_equal))
-        self.values[self._place(domain)] = chunk
+        self.values[self._slices(domain)] = chunk
 
 
 def virtual(package: Any, seed: int) -> tuple[Any, Recorder]:
@@ -73,13 +73,13 @@ def virtual(package: Any, seed: int) -> tuple[Any, Recorder]:
 
 
 @seeds(range(150))
-def test_the_same_chunks_are_read_and_written(seed: int) -> None:
-    (here, mine), (there, others) = virtual(ts, seed), virtual(theirs, seed)
-    assert repr(here) == repr(there) == "TensorStore(...)"
-    assert repr(here.schema) == repr(there.schema)
-    assert here.mode == there.mode
-    acts = some_view(Keys(seed), here)
-    item, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
+def test_same_chunks_are_read_and_written(seed: int) -> None:
+    (actual, mine), (expected, others) = virtual(ts, seed), virtual(theirs, seed)
+    assert repr(actual) == repr(expected) == "TensorStore(...)"
+    assert repr(actual.schema) == repr(expected.schema)
+    assert actual.mode == expected.mode
+    acts = some_view(Keys(seed), actual)
+    item, two = apply_views(actual, ts, acts), apply_views(expected, theirs, acts)
     assert same(item.read().result(), two.read().result()), acts
     assert sorted(mine.calls) == sorted(others.calls)
     mine.calls, others.calls = [], []
@@ -131,7 +131,7 @@ def test_index_array_covering_chunk_does_not_read(driver: str, key: str) -> None
     assert describe(ts) == describe(theirs)
 
 
-MADE = [
+CONSTRUCTORS = [
     "ts.virtual_chunked(f, dtype='int32', shape=[4, 5])",
     "ts.virtual_chunked(f, dtype='int32', shape=[4000, 5000])",
     "ts.virtual_chunked(None, f, dtype='int32', shape=[4])",
@@ -155,7 +155,7 @@ MADE = [
 ]
 
 
-@pytest.mark.parametrize("text", MADE)
+@pytest.mark.parametrize("text", CONSTRUCTORS)
 def test_constraints(text: str) -> None:
     def built(package: Any) -> Any:
         store = eval(text, {"ts": package, "f": lambda *_: None, "layout": package.ChunkLayout})
@@ -310,7 +310,7 @@ def test_unchanged_chunk_is_read_once_more() -> None:
     assert seen == [b"", b"1", b"1", b""]
 
 
-def test_coroutines_run_on_the_loop() -> None:
+def test_coroutines_run_on_loop() -> None:
     base = ts.array(np.arange(6).reshape(2, 3))
 
     async def read(domain: Any, chunk: Any, parameters: Any) -> None:
@@ -331,7 +331,7 @@ def test_coroutines_run_on_the_loop() -> None:
         store.read().result()
 
 
-def test_function_errors_fail_the_futures() -> None:
+def test_function_errors_fail_futures() -> None:
     def fail(domain: Any, chunk: Any, parameters: Any) -> None:
         raise KeyError("boom")
 
@@ -344,7 +344,7 @@ def test_function_errors_fail_the_futures() -> None:
         ts.virtual_chunked(lambda *_: 5, dtype=ts.int32, shape=[2]).read().result()
 
 
-def test_parts_of_chunks_need_a_function_that_reads() -> None:
+def test_partial_write_needs_read_function() -> None:
     written = []
 
     def write(domain: Any, chunk: Any, parameters: Any) -> None:
@@ -371,7 +371,7 @@ def test_pickling() -> None:
     assert pickle.loads(pickle.dumps(store)).read().result().tolist() == [0, 2, 2, 4]
 
 
-def test_specs_have_the_functions() -> None:
+def test_specs_have_functions() -> None:
     def specs(package: Any) -> Any:
         store = package.virtual_chunked(plain_read, dtype="int8", shape=[5])[1:]
         spec = store.spec()

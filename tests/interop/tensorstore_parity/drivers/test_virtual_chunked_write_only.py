@@ -63,10 +63,10 @@ def test_parts(program: list[tuple[slice, str | None]], staged: bool) -> None:
     def describe(ts: Any) -> list[Any]:
         result: list[Any] = []
         store, writer = open_handle(ts, 10**6)
-        for k, (place, generation) in enumerate(program):
+        for k, (part, generation) in enumerate(program):
             writer.generation = generation
             txn = ts.Transaction() if staged else None
-            view = store.with_transaction(txn)[place]
+            view = store.with_transaction(txn)[part]
             end = outcome(lambda view=view, k=k: view.write(k).result())
             if txn is not None:
                 end = outcome(txn.commit_sync)

@@ -37,7 +37,7 @@ def _copied(ts: Any, source: Any, target: Any) -> Any:
     return into.tolist()
 
 
-def test_dimensions_match_by_label_or_from_the_end() -> None:
+def test_dimensions_match_by_label_or_from_end() -> None:
     draw = Random(17)
     copied = 0
     for _ in range(1200):

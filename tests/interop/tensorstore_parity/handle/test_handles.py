@@ -135,20 +135,20 @@ def test_resizing(seed: int) -> None:
     arguments = a_creation(draw)
     rank = len(arguments["shape"])
     moves = [draw.randrange(8) for _ in range(draw.randint(0, 2))]
-    at = draw.randrange(rank)
+    dimension = draw.randrange(rank)
 
     def view(package: Any, store: Any) -> Any:
         d = package.d
         for move in moves:
             act = [
-                lambda s: s[d[at].translate_by[3]],
-                lambda s: s[d[at].stride[draw_stride]],
-                lambda s: s[d[at][0:1]],
+                lambda s: s[d[dimension].translate_by[3]],
+                lambda s: s[d[dimension].stride[draw_stride]],
+                lambda s: s[d[dimension][0:1]],
                 lambda s: s.T,
-                lambda s: s[d[at].mark_bounds_implicit[True]],
-                lambda s: s[d[at].label["x"]],
+                lambda s: s[d[dimension].mark_bounds_implicit[True]],
+                lambda s: s[d[dimension].label["x"]],
                 lambda s: s[d[:].diagonal],
-                lambda s: s[d[at][0:99]],
+                lambda s: s[d[dimension][0:99]],
             ][move]
             store = act(store)
         return store
@@ -193,7 +193,7 @@ def test_resizing(seed: int) -> None:
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("bound", [None, 5])
 @pytest.mark.parametrize("key", [slice(None, None, 2), [1, 3], "diagonal", slice(None)])
-def test_resizing_a_new_dimension_changes_nothing(key: Any, bound: Any, *, tied: bool) -> None:
+def test_resizing_new_dimension_changes_nothing(key: Any, bound: Any, *, tied: bool) -> None:
     result = []
     for package in (ts, theirs):
         store = build(package, "zarr3", {"dtype": "int8", "shape": [4, 4]})
@@ -342,7 +342,7 @@ def test_base_has_mode_of_view(view: str, ways: dict[str, bool]) -> None:
 
 @pytest.mark.parametrize("mark", MARKED)
 @pytest.mark.parametrize("kind", ["zarr", "array", "cast", "stack"])
-def test_the_base_has_the_bounds_of_the_view(kind: str, mark: str) -> None:
+def test_base_has_bounds_of_view(kind: str, mark: str) -> None:
     def describe(package: Any) -> Any:
         base: Any = {
             "zarr": lambda: small(package),
@@ -471,8 +471,8 @@ def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -
                 ends = [*bounds, *[None] * (seen.rank - 2)]
                 resize = partial(seen.resize, exclusive_max=ends, resize_tied_bounds=tied)
                 result.append(isinstance(outcome(lambda act=resize: act().result()), ValueError))
-                place = {"driver": driver, "kvstore": "memory://", "field": "a"}
-                again = package.open(place, context=context).result()
+                field_spec = {"driver": driver, "kvstore": "memory://", "field": "a"}
+                again = package.open(field_spec, context=context).result()
                 result.append(again.shape)
         return result
 
@@ -486,7 +486,7 @@ def test_resize_of_field_needs_tied_bounds(driver: str, view: str, tied: bool) -
         *(("float32", 0.5), ("float32", float("nan")), ("float64", -float("inf"))),
     ],
 )
-def test_single_field_records_have_its_fill_value(
+def test_single_field_record_has_fill_value_of_field(
     data_type: str, fill: Any, tmp_path: Path
 ) -> None:
     """TensorStore stores it without the name that the format requires, and reads no other form."""
@@ -498,15 +498,15 @@ def test_single_field_records_have_its_fill_value(
             "configuration": {"fields": [{"name": "a", "data_type": data_type}]},
         },
     }
-    how = {} if fill is None else {"fill_value": np.array(fill, data_type)}
+    options = {} if fill is None else {"fill_value": np.array(fill, data_type)}
     spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}
-    built = theirs.open({**spec, "metadata": metadata}, create=True, **how).result()
+    built = theirs.open({**spec, "metadata": metadata}, create=True, **options).result()
     built[0] = 1
     with pytest.warns(TessarrWarning, match="lacks the field's name"):
         result = ts.open(spec).result()
     assert same(result.fill_value, built.fill_value)
     assert same(result.read().result(), built.read().result())
-    again = ts.open({**spec, "metadata": metadata}, create=True, delete_existing=True, **how)
+    again = ts.open({**spec, "metadata": metadata}, create=True, delete_existing=True, **options)
     assert set(again.result().spec().to_json()["metadata"]["fill_value"]) == {"a"}
     with pytest.raises(ValueError, match="fill_value"):
         theirs.open(spec).result()
@@ -546,7 +546,7 @@ def test_byte_fields_are_written_in_position(first: Any, last: Any) -> None:
 @pytest.mark.parametrize(
     "data_type", ["int16", "complex64", "uint8", _RECORDS["zarr3"]["data_type"]], ids=str
 )
-def test_bytes_of_elements_are_those_that_are_stored(
+def test_void_elements_equal_stored_bytes(
     data_type: Any, endian: str, sharded: bool, staged: bool
 ) -> None:
     def describe(package: Any) -> Any:
@@ -560,8 +560,8 @@ def test_bytes_of_elements_are_those_that_are_stored(
         field = {} if isinstance(data_type, str) else {"field": "a"}
         built = package.open({**spec, **field}, create=True, context=context).result()
         built.write(np.array([258, 3, 4]).astype(built.dtype.numpy_dtype)).result()
-        place = {"driver": "zarr3", "kvstore": "memory://", "open_as_void": True}
-        handle = package.open(place, context=context).result()
+        void_spec = {"driver": "zarr3", "kvstore": "memory://", "open_as_void": True}
+        handle = package.open(void_spec, context=context).result()
         into = {
             "shape": [3, handle.shape[1]],
             "chunks": [3, 99],
@@ -590,7 +590,7 @@ def test_bytes_of_elements_are_those_that_are_stored(
     assert str(describe(ts)) == str(describe(theirs))
 
 
-def test_the_fill_value_of_bytes_is_as_they_are_stored() -> None:
+def test_void_fill_value_equals_stored_bytes() -> None:
     codecs = [{"name": "bytes", "configuration": {"endian": "big"}}]
     metadata = {"shape": [2], "data_type": "int16", "codecs": codecs, "fill_value": 258}
     spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata, "open_as_void": True}

@@ -75,11 +75,11 @@ def _written(ts: Any, source: Any, shape: tuple[int, ...], *, name: str, empty: 
 def test_text_writes_match_tensorstore(name: str, empty: Any, shape: tuple[int, ...]) -> None:
     """Elements become plain objects, writes ignore masks, and rank errors have precedence."""
     for value, source in _SOURCES.items():
-        here, there = (
+        actual, expected = (
             outcome(lambda ts=ts, s=source: _written(ts, s, shape, name=name, empty=empty))
             for ts in (ours, theirs)
         )
-        assert here == there, value
+        assert actual == expected, value
 
 
 @pytest.mark.parametrize("name", ["ustring", "string"])
@@ -88,8 +88,8 @@ def test_memory_arrays_have_plain_elements(name: str) -> None:
     for (value, source), copy in itertools.product(_SOURCES.items(), (None, True)):
         if copy is None and isinstance(source, np.ndarray):
             continue
-        here, there = (
+        actual, expected = (
             outcome(lambda ts=ts, s=source, c=copy: _read(ts.array(s, dtype=name, copy=c)))
             for ts in (ours, theirs)
         )
-        assert here == there, value
+        assert actual == expected, value

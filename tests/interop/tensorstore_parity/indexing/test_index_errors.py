@@ -74,7 +74,7 @@ def test_indices_beyond_64_bits_are_refused_immediately(act: str, wide: int) -> 
 
 @pytest.mark.parametrize("wide", WIDE)
 @pytest.mark.parametrize("act", ["ts.d[wide]", "ts.d[0, wide]", "ts.d[0].transpose[[wide]]"])
-def test_no_dimension_has_a_number_beyond_64_bits(act: str, wide: int) -> None:
+def test_no_dimension_has_number_beyond_64_bits(act: str, wide: int) -> None:
     assert raised(act, ts, wide=wide) is TypeError
 
 
@@ -109,7 +109,7 @@ OF_ARRAYS = ["view[[9]]", "view[[-1]]", "view.vindex[[1], [9]]", "view.oindex[[9
         ("transform", "view([1, 2, 3])"),
     ],
 )
-def test_positions_that_are_outside_have_a_code(view: str, act: str) -> None:
+def test_outside_position_error_has_status_code(view: str, act: str) -> None:
     """The text starts with the status code, as in futures, because programs search for it."""
 
     def describe(package: Any) -> bool:

@@ -60,12 +60,12 @@ def test_numbers_at_range_limits(text: str) -> None:
         assert describe(ts, text, v) == describe(theirs, text, v), v
 
 
-def test_positions_outside_are_an_error_of_the_position() -> None:
+def test_positions_outside_are_error_of_position() -> None:
     for text in ("three([5])", "three[[0, 1, 9]]([2])", "three[[0, 1]]([2])", "open([5])"):
         assert describe(ts, text) == describe(theirs, text), text
 
 
-def test_a_stride_of_0_makes_a_constant_of_an_index_array() -> None:
+def test_stride_of_0_makes_constant_of_index_array() -> None:
     text = "ts.IndexTransform(input_shape=[3], output=[ts.OutputIndexMap([1, 2, 9], 4, 0, %s)])"
     for within in ("ts.Dim()", "ts.Dim(5)"):
         assert describe(ts, text % within) == describe(theirs, text % within)
@@ -78,7 +78,7 @@ def test_index_arrays_do_not_run_along_implicit_bounds() -> None:
         assert describe(ts, text) == describe(theirs, text)
 
 
-def test_the_hull_is_that_of_the_indices() -> None:
+def test_hull_and_intersection_match_tensorstore() -> None:
     intervals = [(9, 9), (0, 0), (0, 5), (3, 8), (5, 5), (-3, -3)]
     flags = list(itertools.product([True, False], repeat=2))
     dims = [

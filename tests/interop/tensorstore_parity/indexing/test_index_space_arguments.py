@@ -61,7 +61,7 @@ def _build(of: Any, first: list[Any], keywords: dict[str, Any]) -> object:
 
 
 @pytest.mark.parametrize("name", _KEYWORDS)
-def test_arguments_are_those_of_tensorstore(name: str) -> None:
+def test_random_arguments_match_tensorstore(name: str) -> None:
     draw = random.Random(name)
     for _ in range(1500):
         first, keywords = _drawn(name, draw)
@@ -157,12 +157,12 @@ def test_integers_of_more_than_64_bits(text: str, number: int) -> None:
         except (ValueError, TypeError, OverflowError) as error:
             return type(error)
 
-    expected, found = result(theirs), result(ours)
+    expected, actual = result(theirs), result(ours)
     if isinstance(expected, type):
-        assert isinstance(found, type)
-        assert issubclass(found, expected), found
+        assert isinstance(actual, type)
+        assert issubclass(actual, expected), actual
     else:
-        assert found == expected
+        assert actual == expected
 
 
 def test_large_fill_value_is_not_negative() -> None:
@@ -194,19 +194,19 @@ def test_arguments_of_other_types_are_refused_by_keys(ts: Any, act: str) -> None
         eval(f"keys.{act}", {"keys": keys})
 
 
-@pytest.mark.parametrize("how", ["result", "exception"])
+@pytest.mark.parametrize("method", ["result", "exception"])
 @pytest.mark.parametrize(
     "arguments", [{"timeout": "1"}, {"deadline": "x"}, {"deadline": [1]}], ids=str
 )
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
 def test_invalid_timeout_of_done_future_is_refused(
-    ts: Any, arguments: dict[str, Any], how: str
+    ts: Any, arguments: dict[str, Any], method: str
 ) -> None:
     promise, cancelled = ts.Promise.new()
     cancelled.cancel()
     for future in (ts.Future(3), cancelled):
         with pytest.raises(TypeError):
-            getattr(future, how)(**arguments)
+            getattr(future, method)(**arguments)
     del promise
 
 

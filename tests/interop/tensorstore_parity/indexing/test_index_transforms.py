@@ -74,8 +74,8 @@ def test_composition_propagates_bounds(seed: int) -> None:
         view = domain(draw, inner, "xyz"[:inner])
         second = maps(draw, inner, rank)
         for base in (None, first):
-            got, expected = (compose(ts, (outer, base), (view, second)) for ts in (ours, theirs))
-            assert got == expected, (outer, base, view, second)
+            actual, expected = (compose(ts, (outer, base), (view, second)) for ts in (ours, theirs))
+            assert actual == expected, (outer, base, view, second)
             good += isinstance(expected, tuple)
     assert good > 200
 
@@ -91,8 +91,8 @@ def test_domains_restrict_by_labels(seed: int) -> None:
         labels = draw.sample(names, draw.choice([len(names), len(names), 1]))
         other = domain(draw, len(labels), "".join(labels))
         for base in (None, maps(draw, len(names), 2)):
-            got, expected = (compose(ts, (outer, base), (other, None)) for ts in (ours, theirs))
-            assert got == expected, (outer, base, other)
+            actual, expected = (compose(ts, (outer, base), (other, None)) for ts in (ours, theirs))
+            assert actual == expected, (outer, base, other)
             good += isinstance(expected, tuple)
     assert good > 100
 
@@ -282,7 +282,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_refusals_share_a_class(text: str) -> None:
+def test_refusals_share_class(text: str) -> None:
     """Tessarr's error derives from the builtin class of TensorStore's error."""
     with pytest.raises(Exception) as expected:
         eval(text, {"ts": theirs})

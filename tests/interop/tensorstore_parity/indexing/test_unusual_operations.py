@@ -60,7 +60,7 @@ def test_steps(owner: str, step: str) -> None:
 
 @pytest.mark.parametrize("fix", [False, True])
 @pytest.mark.parametrize("step", ["[5:7]", "[5]", "[:2]", "[[0, 7]]", "[::2]", "[3:3]", "[5:5]"])
-def test_bounds_outside_the_base(step: str, *, fix: bool) -> None:
+def test_bounds_outside_base(step: str, *, fix: bool) -> None:
     def resolved(ts: Any) -> str:
         view = eval(f"store{step}", {"store": small(ts)})
         return str(view.resolve(fix_resizable_bounds=fix).result().domain)
@@ -78,7 +78,7 @@ TYPES = [
 OBJECTS = {"string": [b"1"], "ustring": ["1"], "json": [1]}
 
 
-def _one(ts: Any, name: str) -> Any:
+def _array(ts: Any, name: str) -> Any:
     if name in OBJECTS:
         return ts.array(np.array(OBJECTS[name], "O"), dtype=name)
     plain = np.array([b"1"]) if name in {"byte", "char"} else np.ones(1)
@@ -89,8 +89,8 @@ def _one(ts: Any, name: str) -> Any:
 @pytest.mark.parametrize("source", TYPES)
 def test_implicit_conversions(source: str) -> None:
     def copied(ts: Any, target: str) -> Any:
-        store = _one(ts, target)
-        store.write(_one(ts, source)).result()
+        store = _array(ts, target)
+        store.write(_array(ts, source)).result()
         # TensorStore reads elements of bytes as empty values, and converts float8_e8m0fnu by wrong
         # powers of two.
         wrong = target in {"byte", "char"} or "float8_e8m0fnu" in {source, target}
@@ -104,9 +104,9 @@ def test_implicit_conversions(source: str) -> None:
 @pytest.mark.parametrize("end", ["none", "commit", "abort"])
 @pytest.mark.parametrize("other", ["none", "same", "new"])
 def test_handle_keeps_uncommitted_transaction(end: str, other: str) -> None:
-    def bound(ts: Any, place: Any) -> bool:
+    def bound(ts: Any, spec: Any) -> bool:
         transaction = ts.Transaction()
-        staged = place.with_transaction(transaction)
+        staged = spec.with_transaction(transaction)
         if end != "none":
             (transaction.commit_sync if end == "commit" else transaction.abort)()
         new = {"none": None, "same": transaction, "new": ts.Transaction()}[other]

@@ -35,9 +35,9 @@ def test_arrays_in_memory(seed: int) -> None:
     shape = [keys.draw.randint(1, 7) for _ in range(keys.draw.randint(1, 3))]
     values = np.arange(np.prod(shape), dtype="i4").reshape(shape)
     mine, other = values.copy(), values.copy()
-    here, there = ts.array(mine), theirs.array(other)
-    acts = some_view(keys, here)
-    item, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
+    actual, expected = ts.array(mine), theirs.array(other)
+    acts = some_view(keys, actual)
+    item, two = apply_views(actual, ts, acts), apply_views(expected, theirs, acts)
     assert str(item.domain) == str(two.domain)
     assert same(item.read().result(), two.read().result()), acts
     items = -np.arange(item.size, dtype="i4").reshape(item.shape)
@@ -130,11 +130,11 @@ def test_casts_of_numbers(source: str, target: str) -> None:
         view = package.cast(package.array(values), target)
         return view.mode, outcome(lambda: view.read().result())
 
-    here, there = outcome(lambda: built(ts)), outcome(lambda: built(theirs))
-    if isinstance(here, tuple) and isinstance(there, tuple):
-        assert here[0] == there[0]
-        here, there = here[1], there[1]
-    assert same(here, there), (values, here, there)
+    actual, expected = outcome(lambda: built(ts)), outcome(lambda: built(theirs))
+    if isinstance(actual, tuple) and isinstance(expected, tuple):
+        assert actual[0] == expected[0]
+        actual, expected = actual[1], expected[1]
+    assert same(actual, expected), (values, actual, expected)
 
 
 @pytest.mark.parametrize("name", [name for name in NUMBERS if name.startswith("float8")])
@@ -166,10 +166,10 @@ def test_float16_rounding(name: str, source: str) -> None:
     if source == "float32":
         draw = np.random.default_rng(0)
         values = np.concatenate([values, draw.integers(0, 2**32, 20000, "u4").view("f4")])
-    here, there = (
+    actual, expected = (
         package.cast(package.array(values), name).read().result() for package in (ts, theirs)
     )
-    assert same(here, there)
+    assert same(actual, expected)
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ def test_float64_to_float8_rounding(name: str) -> None:
     exact = exact[np.isfinite(exact)]
     middle = (exact[1:] + exact[:-1]) / 2
     values = np.concatenate([exact, *(middle * (1 + by) for by in (0, 2**-40, -(2**-40)))])
-    here, there = (
+    actual, expected = (
         package.cast(package.array(values), name).read().result() for package in (ts, theirs)
     )
-    assert same(here, there)
+    assert same(actual, expected)
 
 
 def test_cast_writes_in_place() -> None:
@@ -213,17 +213,17 @@ def test_long_row_cast_equals_element_cast(source: str) -> None:
         wide = np.zeros((items.shape[0], 2 * items.shape[1] + 1), items.dtype)
         wide[:, 1::2] = items
         for result in (items, wide[:, 1::2], items.T, items[::-1, ::-1]):
-            here, there = (
-                outcome(partial(there_and_back, package, result, source, target))
+            actual, expected = (
+                outcome(partial(cast_round_trip, package, result, source, target))
                 for package in (ts, theirs)
             )
-            if isinstance(here, tuple) and isinstance(there, tuple):
-                assert all(map(same, here, there)), target
+            if isinstance(actual, tuple) and isinstance(expected, tuple):
+                assert all(map(same, actual, expected)), target
             else:
-                assert same(here, there), target
+                assert same(actual, expected), target
 
 
-def there_and_back(
+def cast_round_trip(
     package: Any, values: np.ndarray[Any, Any], source: str, target: str
 ) -> tuple[np.ndarray[Any, Any], ...]:
     """Return cast elements, and those of another array after a write of the cast elements."""
@@ -283,10 +283,10 @@ def test_writes_to_casts(seed: int) -> None:
     keys = Keys(seed)
     values = np.arange(24, dtype="u1").reshape(4, 6)
     mine, other = values.copy(), values.copy()
-    here = ts.cast(ts.array(mine), ts.float32)
-    there = theirs.cast(theirs.array(other), theirs.float32)
-    acts = some_view(keys, here)
-    item, two = apply_views(here, ts, acts), apply_views(there, theirs, acts)
+    actual = ts.cast(ts.array(mine), ts.float32)
+    expected = theirs.cast(theirs.array(other), theirs.float32)
+    acts = some_view(keys, actual)
+    item, two = apply_views(actual, ts, acts), apply_views(expected, theirs, acts)
     items = np.linspace(0, 200, item.size, dtype="f4").reshape(item.shape)
     for target in (item, two):
         target.write(items).result()
@@ -327,11 +327,11 @@ def layered(package: Any, seed: int) -> tuple[Any, list[np.ndarray[Any, Any]]]:
 
 @seeds(range(300))
 def test_layers(seed: int) -> None:
-    here, there = outcome(lambda: layered(ts, seed)), outcome(lambda: layered(theirs, seed))
-    if isinstance(here, type) or isinstance(there, type):
-        assert here is there
+    actual, expected = outcome(lambda: layered(ts, seed)), outcome(lambda: layered(theirs, seed))
+    if isinstance(actual, type) or isinstance(expected, type):
+        assert actual is expected
         return
-    (item, mine), (two, others) = here, there
+    (item, mine), (two, others) = actual, expected
     assert str(item.domain) == str(two.domain)
     assert item.mode == two.mode
     keys = Keys(seed)

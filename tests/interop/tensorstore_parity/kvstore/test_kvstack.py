@@ -55,7 +55,7 @@ def _describe(ts: Any, spec: Any) -> list[object]:
         store = ts.KvStore.open(spec, context=context).result()
     except (ValueError, NotImplementedError) as error:
         return ["ValueError" if isinstance(error, ValueError) else "NotImplementedError"]
-    told = [
+    results = [
         store.spec().to_json(),
         store.spec(retain_context=True).to_json(include_defaults=True),
         store.spec(unbind_context=True).to_json(),
@@ -68,12 +68,12 @@ def _describe(ts: Any, spec: Any) -> list[object]:
     for key in KEYS:
         store[key] = b"of " + key.encode()
     memory = ts.KvStore.open("memory://", context=context).result()
-    told.append({key: memory[key] for key in memory.list().result()})
-    told.append([store.read(key).result().value for key in KEYS])
-    told.append(sorted(store.list().result()))
+    results.append({key: memory[key] for key in memory.list().result()})
+    results.append([store.read(key).result().value for key in KEYS])
+    results.append(sorted(store.list().result()))
     store.delete_range(ts.KvStore.KeyRange("a/b", "abd")).result()
-    told.append(sorted(memory.list().result()))
-    return told
+    results.append(sorted(memory.list().result()))
+    return results
 
 
 @pytest.mark.parametrize("number", range(200))
@@ -86,7 +86,7 @@ def test_layers_over_whole_store_list_their_own_keys(number: int) -> None:
 
 
 @pytest.mark.parametrize("over", ["zip", "kvstack"])
-def test_layers_below_others_are_listed(over: str) -> None:
+def test_nested_layers_are_listed(over: str) -> None:
     layers = [{"base": "memory://a/"}, {"prefix": "b", "base": "memory://b/"}]
     stack = {"driver": "kvstack", "layers": layers, "path": "bz"}
     spec = (
@@ -101,23 +101,23 @@ def test_layers_below_others_are_listed(over: str) -> None:
     assert describe(ours) == describe(theirs)
 
 
-def test_what_others_make_of_a_zip_file_is_seen(tmp_path: Path) -> None:
+def test_zip_file_changes_of_other_writers_are_visible(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
 
     def describe(ts: Any) -> list[Any]:
         store = ts.KvStore.open(f"file://{path}|zip:").result()
-        found = [store.list().result()]
+        listings = [store.list().result()]
         for mode, name in (("w", "a"), ("a", "b"), ("w", "a"), ("w", "c")):
             with zipfile.ZipFile(path, mode) as file:
                 file.writestr(name, mode + name)
-            found += [store.list().result(), store.read("a").result().value]
+            listings += [store.list().result(), store.read("a").result().value]
         path.unlink()
-        return [*found, store.list().result(), store.read("c").result().state]
+        return [*listings, store.list().result(), store.read("c").result().state]
 
     assert describe(ours) == describe(theirs)
 
 
-def test_keys_of_a_zip_file_are_removed_without_an_end() -> None:
+def test_keys_of_zip_file_are_removed_without_end() -> None:
     """TensorStore removes a part of a range only if it has an upper bound."""
 
     def left(ts: Any, *bounds: str) -> list[bytes]:
@@ -131,7 +131,7 @@ def test_keys_of_a_zip_file_are_removed_without_an_end() -> None:
     assert (left(ours), left(theirs)) == ([], [b"a", b"b"])
 
 
-def test_keys_of_a_range_that_share_nothing_lack_nothing() -> None:
+def test_kvstack_range_without_common_prefix_keeps_keys() -> None:
     """TensorStore removes "b" from all keys of this range, so that some keys collide."""
     layer = {"inclusive_min": "b", "exclusive_max": "c/", "base": "memory://"}
     store = ours.KvStore.open({"driver": "kvstack", "layers": [layer]}).result()
@@ -149,7 +149,7 @@ def test_keys_of_no_layer_are_absent() -> None:
     assert own == ["b", None]
 
 
-def test_the_end_of_a_prefix_is_text_whatever_its_last_character_is() -> None:
+def test_end_of_prefix_is_text_whatever_its_last_character_is() -> None:
     layers = [{"base": "memory://a/"}, {"prefix": "\x7f", "base": "memory://b/"}]
     store = ours.KvStore.open({"driver": "kvstack", "layers": layers}).result()
     assert [layer.get("inclusive_min") for layer in store.spec().to_json()["layers"]] == [
@@ -159,7 +159,7 @@ def test_the_end_of_a_prefix_is_text_whatever_its_last_character_is() -> None:
     ]
 
 
-def test_half_a_character_cannot_be_left_out_of_keys() -> None:
+def test_kvstack_strip_prefix_inside_character_is_refused() -> None:
     layers = [{"prefix": "é", "strip_prefix": 1, "base": "memory://"}]
     with pytest.raises(ValueError, match="Invalid strip_prefix of 1"):
         ours.KvStore.Spec({"driver": "kvstack", "layers": layers})

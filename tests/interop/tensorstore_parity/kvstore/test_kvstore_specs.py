@@ -54,7 +54,7 @@ CONTEXTS: list[Any] = [
     {"aws_credentials": {}},
 ]
 
-PLACES: list[Any] = [
+KVSTORES: list[Any] = [
     5,
     None,
     {},
@@ -124,13 +124,13 @@ PLACES: list[Any] = [
 
 def same(work: Callable[[Any], Any]) -> None:
     """Assert that `work` has equal results, or raises errors of the same class."""
-    found = []
+    results = []
     for ts in (ours, theirs):
         try:
-            found.append(work(ts))
+            results.append(work(ts))
         except (ValueError, NotImplementedError):
-            found.append("refused")
-    assert found[0] == found[1]
+            results.append("refused")
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("json", CONTEXTS, ids=repr)
@@ -143,7 +143,7 @@ def test_contexts(json: Any) -> None:
         same(lambda ts: [ts.Context(json)[key].to_json(include_defaults=True) for key in json])
 
 
-@pytest.mark.parametrize("json", PLACES, ids=repr)
+@pytest.mark.parametrize("json", KVSTORES, ids=repr)
 def test_key_value_stores(json: Any) -> None:
     same(lambda ts: ts.KvStore.Spec(json).to_json())
     same(lambda ts: ts.KvStore.Spec(json).to_json(include_defaults=True))

@@ -44,23 +44,23 @@ def _filled(ts: Any) -> Any:
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("staged", [False, True])
-def test_any_text_is_a_key_in_memory(act: str, key: str, *, staged: bool) -> None:
+def test_any_text_is_key_in_memory(act: str, key: str, *, staged: bool) -> None:
     def done(ts: Any) -> tuple[object, dict[bytes, bytes]]:
         store = _filled(ts)
         if staged:
             with ts.Transaction() as transaction:
-                found = ACTS[act](store.with_transaction(transaction), key)
+                result = ACTS[act](store.with_transaction(transaction), key)
         else:
-            found = ACTS[act](store, key)
-        told = sorted(found) if isinstance(found, list) else found
-        return told, {name: store[name] for name in store.list().result()}
+            result = ACTS[act](store, key)
+        comparable = sorted(result) if isinstance(result, list) else result
+        return comparable, {name: store[name] for name in store.list().result()}
 
     assert done(ours) == done(theirs)
 
 
 @pytest.mark.parametrize("path", ["/a/", "/a", "a//b/", "a//", "../", "a/./b/", "", "a"])
 @pytest.mark.parametrize("driver", ["zarr3", "zarr2", "json"])
-def test_arrays_lie_where_their_path_says(driver: str, path: str) -> None:
+def test_array_keys_start_with_path(driver: str, path: str) -> None:
     def keys(ts: Any) -> tuple[list[bytes], object]:
         context = ts.Context()
         spec = {"driver": driver, "kvstore": {"driver": "memory", "path": path}}
@@ -71,13 +71,13 @@ def test_arrays_lie_where_their_path_says(driver: str, path: str) -> None:
             opened = ts.open(spec, context=context, create=True, dtype="int8", shape=[2]).result()
             opened[:] = 5
             opened = ts.open(spec, context=context).result()
-        found = ts.KvStore.open("memory://", context=context).result().list().result()
-        return sorted(found), opened.read().result().tolist()
+        listed = ts.KvStore.open("memory://", context=context).result().list().result()
+        return sorted(listed), opened.read().result().tolist()
 
     assert keys(ours) == keys(theirs)
 
 
-def test_a_copy_of_memory_has_all_its_keys() -> None:
+def test_copy_of_memory_has_all_its_keys() -> None:
     from pickle import dumps, loads
 
     from tessarr.stores import MemoryStore
@@ -91,7 +91,7 @@ def test_a_copy_of_memory_has_all_its_keys() -> None:
         MemoryStore(name="keys", any_keys=True)
 
 
-def test_a_store_of_python_has_paths_or_any_keys() -> None:
+def test_python_store_keys_are_paths_or_any_text() -> None:
     from pickle import dumps, loads
 
     from tessarr.stores import ForeignStore
@@ -108,7 +108,7 @@ def test_a_store_of_python_has_paths_or_any_keys() -> None:
 
 @pytest.mark.parametrize("value", [b"new", None])
 @pytest.mark.parametrize("key", ["", "b/", "a//b", "/a", "b/../c"])
-def test_no_condition_hides_that_files_have_no_such_key(
+def test_invalid_file_key_is_refused_with_any_condition(
     key: str, value: bytes | None, tmp_path: Path
 ) -> None:
     for ts in (ours, theirs):
@@ -118,7 +118,7 @@ def test_no_condition_hides_that_files_have_no_such_key(
                 store.write(key, value, if_equal=generation).result()
 
 
-def test_a_range_of_no_keys_of_files_is_refused_at_once(tmp_path: Path) -> None:
+def test_range_of_no_keys_of_files_is_refused_at_once(tmp_path: Path) -> None:
     store = ours.KvStore.open(f"file://{tmp_path}/").result() + "a//b"
     with ours.Transaction() as transaction, pytest.raises(ValueError, match="prefix"):
         store.with_transaction(transaction).delete_range(ours.KvStore.KeyRange("b", "c")).result()

@@ -19,8 +19,8 @@ NAMES = (
 
 
 def counted(ts: Any) -> dict[str, int]:
-    found = ts.experimental_collect_matching_metrics(FILES, include_zero_metrics=True)
-    numbers = {one["name"]: one["values"][0].get("value") for one in found}
+    metrics = ts.experimental_collect_matching_metrics(FILES, include_zero_metrics=True)
+    numbers = {metric["name"]: metric["values"][0].get("value") for metric in metrics}
     return {name: numbers[FILES + name] for name in NAMES}
 
 
@@ -47,11 +47,11 @@ def test_counts_of_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_names_are_chosen_by_how_they_begin(ts: Any, tmp_path: Path) -> None:
+def test_metrics_are_selected_by_prefix(ts: Any, tmp_path: Path) -> None:
     of_calls(ts, tmp_path)
-    found = ts.experimental_collect_matching_metrics(f"{FILES}bytes_")
-    assert [one["name"] for one in found] == [f"{FILES}bytes_read", f"{FILES}bytes_written"]
-    assert all(one["values"][0]["value"] > 0 for one in found)
+    metrics = ts.experimental_collect_matching_metrics(f"{FILES}bytes_")
+    assert [metric["name"] for metric in metrics] == [f"{FILES}bytes_read", f"{FILES}bytes_written"]
+    assert all(metric["values"][0]["value"] > 0 for metric in metrics)
     assert ts.experimental_collect_matching_metrics("kvstore") == []
     with pytest.raises(TypeError):
         ts.experimental_collect_matching_metrics(5)

@@ -22,7 +22,7 @@ VALUES = np.arange(1, 1 + SHAPE[0] * SHAPE[1], dtype="i4").reshape(SHAPE)
 STORED = ("chunks", "chunks, zstd", "shards", "shards, zstd")
 
 
-class Place:
+class Session:
     """An array and its keys, for one side, in files or on a server."""
 
     def __init__(
@@ -34,18 +34,18 @@ class Place:
         grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
         metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, (4, 8))}
         source = {"driver": "file", "path": f"{folder}/a/"}
-        made = {"driver": "zarr3", "kvstore": source, "metadata": metadata}
-        how = {"create": True, "dtype": side.ts.int32, "shape": SHAPE}
-        side.ts.open(made, **how).result().write(VALUES).result()
+        spec = {"driver": "zarr3", "kvstore": source, "metadata": metadata}
+        options = {"create": True, "dtype": side.ts.int32, "shape": SHAPE}
+        side.ts.open(spec, **options).result().write(VALUES).result()
         time.sleep(0.03)
-        self.place = {**side.kvstore, "path": side._path("a/")}
+        self.kvstore = {**side.kvstore, "path": side._path("a/")}
         if proxy is not None:
-            self.place = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/a/"}
-        self.keys = side.ts.KvStore.open(self.place, context=side.context).result()
+            self.kvstore = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/a/"}
+        self.keys = side.ts.KvStore.open(self.kvstore, context=side.context).result()
 
     def open(self, **members: Any) -> Any:
         batch = members.pop("batch", None)
-        spec = {"driver": "zarr3", "kvstore": self.place, **members}
+        spec = {"driver": "zarr3", "kvstore": self.kvstore, **members}
         return self.ts.open(spec, context=self.context, batch=batch)
 
     def count_requests(self, begin: Callable[[Any], list[Any]]) -> tuple[int, int]:
@@ -62,51 +62,51 @@ class Place:
         return requests(self.side.counts)
 
 
-Scenario = Callable[[Place], Callable[[Any], list[Any]]]
+Scenario = Callable[[Session], Callable[[Any], list[Any]]]
 
 
-def chunk_and_key(place: Place) -> Callable[[Any], list[Any]]:
-    array = place.open().result()
-    return lambda batch: [array.read(batch=batch), place.keys.read("c/0/0", batch=batch)]
+def read_array_and_key(session: Session) -> Callable[[Any], list[Any]]:
+    array = session.open().result()
+    return lambda batch: [array.read(batch=batch), session.keys.read("c/0/0", batch=batch)]
 
 
-def part_and_span(place: Place) -> Callable[[Any], list[Any]]:
-    array, first = place.open().result(), slice(0, 10)
+def read_part_and_byte_range(session: Session) -> Callable[[Any], list[Any]]:
+    array, first = session.open().result(), slice(0, 10)
     return lambda batch: [
-        place.keys.read("c/0/0", byte_range=first, batch=batch),
+        session.keys.read("c/0/0", byte_range=first, batch=batch),
         array[:4, :8].read(batch=batch),
     ]
 
 
-def several_handles(place: Place) -> Callable[[Any], list[Any]]:
+def read_several_handles(session: Session) -> Callable[[Any], list[Any]]:
     """The handles use caches with different settings."""
     arrays = [
-        place.open(cache_pool="cache_pool#big", recheck_cached_data=recheck).result()
+        session.open(cache_pool="cache_pool#big", recheck_cached_data=recheck).result()
         for recheck in (True, "open", False)
     ]
     return lambda batch: [array[:16, :16].read(batch=batch) for array in arrays]
 
 
-def opened_and_document(place: Place) -> Callable[[Any], list[Any]]:
+def open_and_read_document(session: Session) -> Callable[[Any], list[Any]]:
     return lambda batch: [
-        place.open(batch=batch),
-        place.keys.read("zarr.json", batch=batch),
-        place.open(batch=batch),
+        session.open(batch=batch),
+        session.keys.read("zarr.json", batch=batch),
+        session.open(batch=batch),
     ]
 
 
-def opened_and_read(place: Place) -> Callable[[Any], list[Any]]:
+def open_and_read_chunk(session: Session) -> Callable[[Any], list[Any]]:
     """The handle rechecks the metadata at each read."""
-    array = place.open(recheck_cached_metadata=True).result()
+    array = session.open(recheck_cached_metadata=True).result()
     return lambda batch: [
-        place.open(batch=batch, recheck_cached_metadata=True),
+        session.open(batch=batch, recheck_cached_metadata=True),
         array[:16, :16].read(batch=batch),
     ]
 
 
-def looked_at(place: Place) -> Callable[[Any], list[Any]]:
-    array = place.open(recheck_cached_metadata=time.time() + 1000).result()
-    keys = place.keys
+def resolve_and_read(session: Session) -> Callable[[Any], list[Any]]:
+    array = session.open(recheck_cached_metadata=time.time() + 1000).result()
+    keys = session.keys
     return lambda batch: [
         array[:16, :16].read(batch=batch),
         array.resolve(batch=batch),
@@ -115,25 +115,25 @@ def looked_at(place: Place) -> Callable[[Any], list[Any]]:
     ]
 
 
-def json_and_key(place: Place) -> Callable[[Any], list[Any]]:
+def read_json_and_key(session: Session) -> Callable[[Any], list[Any]]:
     spec = {
         "driver": "json",
-        "kvstore": {**place.place, "path": f"{place.place['path']}zarr.json"},
+        "kvstore": {**session.kvstore, "path": f"{session.kvstore['path']}zarr.json"},
         "recheck_cached_data": True,
     }
-    found = [
-        place.ts.open({**spec, "json_pointer": at}, context=place.context).result()
-        for at in ("/shape", "/zarr_format")
+    arrays = [
+        session.ts.open({**spec, "json_pointer": pointer}, context=session.context).result()
+        for pointer in ("/shape", "/zarr_format")
     ]
     return lambda batch: [
-        *(one.read(batch=batch) for one in found),
-        place.keys.read("zarr.json", batch=batch),
+        *(item.read(batch=batch) for item in arrays),
+        session.keys.read("zarr.json", batch=batch),
     ]
 
 
-def in_a_transaction(place: Place) -> Callable[[Any], list[Any]]:
-    array, transaction = place.open().result(), place.ts.Transaction()
-    inside, keys = array.with_transaction(transaction), place.keys.with_transaction(transaction)
+def read_in_transaction(session: Session) -> Callable[[Any], list[Any]]:
+    array, transaction = session.open().result(), session.ts.Transaction()
+    inside, keys = array.with_transaction(transaction), session.keys.with_transaction(transaction)
     return lambda batch: [
         inside[:4, :8].read(batch=batch),
         keys.read("c/0/0", batch=batch),
@@ -141,46 +141,46 @@ def in_a_transaction(place: Place) -> Callable[[Any], list[Any]]:
     ]
 
 
-def beside_what_is_written(place: Place) -> Callable[[Any], list[Any]]:
+def read_beside_staged_elements(session: Session) -> Callable[[Any], list[Any]]:
     """The transaction has written a part of the chunk."""
-    array, transaction = place.open().result(), place.ts.Transaction()
+    array, transaction = session.open().result(), session.ts.Transaction()
     inside = array.with_transaction(transaction)
-    if place.proxy is None:
+    if session.proxy is None:
         inside[:2, :3] = 1
-    return lambda batch: [one[:4, :8].read(batch=batch) for one in (inside, array, inside)]
+    return lambda batch: [handle[:4, :8].read(batch=batch) for handle in (inside, array, inside)]
 
 
 # Tessarr's requests to files and to a server.
-ASKS: dict[Scenario, int] = {
-    chunk_and_key: 9,
-    part_and_span: 1,
-    several_handles: 1,
-    opened_and_document: 1,
-    opened_and_read: 2,
-    looked_at: 2,
-    json_and_key: 1,
-    in_a_transaction: 1,
-    beside_what_is_written: 1,
+EXPECTED_REQUESTS: dict[Scenario, int] = {
+    read_array_and_key: 9,
+    read_part_and_byte_range: 1,
+    read_several_handles: 1,
+    open_and_read_document: 1,
+    open_and_read_chunk: 2,
+    resolve_and_read: 2,
+    read_json_and_key: 1,
+    read_in_transaction: 1,
+    read_beside_staged_elements: 1,
 }
 
 
 @pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[servers.Proxy]:
-    with servers.file_server(tmp_path) as made:
-        yield made
+    with servers.file_server(tmp_path) as server:
+        yield server
 
 
 @pytest.mark.parametrize("where", ["file", "http"])
 @pytest.mark.parametrize("stored", STORED)
-@pytest.mark.parametrize("scenario", ASKS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("scenario", EXPECTED_REQUESTS, ids=lambda scenario: scenario.__name__)
 def test_value_of_several_reads_is_requested_once(
     scenario: Scenario, stored: str, where: str, tmp_path: Path, proxy: servers.Proxy
 ) -> None:
     counts = []
     for word in ("mine", "other"):
-        at = proxy if where == "http" else None
-        place = Place(tmp_path / word, at, stored, real=word == "other")
-        counts.append(place.count_requests(scenario(place)))
+        server = proxy if where == "http" else None
+        session = Session(tmp_path / word, server, stored, real=word == "other")
+        counts.append(session.count_requests(scenario(session)))
     mine, real = counts
     assert all(map(operator.le, mine, real)), (mine, real)
-    assert mine[0] == ASKS[scenario]
+    assert mine[0] == EXPECTED_REQUESTS[scenario]

@@ -7,14 +7,117 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numpy import s_
 
-from interop.tensorstore_parity.request_counting import Scenarios, Side, codecs_of
+from interop.tensorstore_parity.request_counting import (
+    Program,
+    Scenarios,
+    Side,
+    Step,
+    codecs_of,
+    reads,
+)
 
-SCENARIOS = Scenarios()
+CACHED = {"pool": "cache_pool#big", "recheck_cached_data": False}
+CACHED_SINCE_OPEN = {"pool": "cache_pool#big", "recheck_cached_data": "open"}
+CACHED_AND_CHECKED = {"pool": "cache_pool#big"}
+
+ELEMENT = s_[3, 3]
+BLOCKS = [s_[i, i] for i in (0, 9, 40, 50)]
+"""Elements of two shards of four subchunks, and of two chunks."""
+
+READS = {
+    "subchunk": Program((1, 2, 0), "shards", reads(ELEMENT), opened={}),
+    "subchunk_again": Program(
+        (1, 1, 0), "shards", reads(ELEMENT), opened={}, before=reads(ELEMENT)
+    ),
+    "subchunk_in_cache": Program(
+        (0, 0, 0), "shards", reads(ELEMENT, s_[5, 5]), CACHED_SINCE_OPEN, reads(ELEMENT)
+    ),
+    "subchunk_beside_cached_subchunk": Program(
+        (1, 1, 0), "shards", reads(s_[13, 13]), CACHED_SINCE_OPEN, reads(ELEMENT)
+    ),
+    "subchunk_in_checked_cache": Program(
+        (1, 0, 0), "shards", reads(ELEMENT), CACHED_AND_CHECKED, reads(ELEMENT)
+    ),
+    "shard": Program((1, 1, 0), "shards", reads(s_[:32, :32]), opened={}),
+    "parts_of_all_subchunks": Program((1, 1, 0), "shards", reads(s_[1:31, 2:30]), opened={}),
+    "all_shards": Program((4, 4, 0), "shards", reads(s_[...]), opened={}),
+    "chunk": Program((1, 1, 0), "chunks", reads(ELEMENT), opened={}),
+    "chunk_in_cache": Program((0, 0, 0), "chunks", reads(s_[4, 4]), CACHED, reads(ELEMENT)),
+    "missing_chunk": Program((1, 0, 0), "chunks", reads(ELEMENT), before=[Step(s_[:32, :32], 0)]),
+    "chunk_and_checked_metadata": Program(
+        (2, 1, 0),
+        "chunks",
+        reads(ELEMENT),
+        {"recheck_cached_metadata": True, "recheck_cached_data": True},
+        reads(ELEMENT),
+    ),
+    "chunk_and_checked_metadata_in_small_cache": Program(
+        (2, 1, 0),
+        "chunks",
+        reads(ELEMENT),
+        {"pool": "cache_pool#big", "recheck_cached_metadata": True},
+        reads(s_[...]),
+        cache={"total_bytes_limit": 5000},
+    ),
+    "format_2_chunk": Program((1, 1, 0), "format 2", reads(ELEMENT)),
+    "format_2_chunk_in_cache": Program(
+        (0, 0, 0), "format 2", reads(s_[4, 4]), CACHED, reads(ELEMENT)
+    ),
+    "format_2_chunk_and_checked_metadata": Program(
+        (2, 1, 0), "format 2", reads(ELEMENT), {"recheck_cached_metadata": True}, reads(ELEMENT)
+    ),
+    "written_element_in_checked_cache": Program(
+        (1, 0, 0), "chunks", reads(ELEMENT), CACHED_AND_CHECKED, [Step(ELEMENT, 5)]
+    ),
+    "written_subchunk_in_checked_cache": Program(
+        (1, 0, 0), "shards", reads(s_[:8, :8]), CACHED_AND_CHECKED, [Step(s_[:8, :8], 5)]
+    ),
+    "batch_of_one_shard": Program(
+        (1, 2, 0),
+        "shards",
+        reads(*[s_[i, i] for i in (0, 9, 17, 25)]),
+        opened={},
+        scope="batch",
+    ),
+    "batch_of_two_shards": Program((2, 4, 0), "shards", reads(*BLOCKS), opened={}, scope="batch"),
+    "batch_of_two_chunks": Program((2, 2, 0), "chunks", reads(*BLOCKS), opened={}, scope="batch"),
+    "batch_of_neighbours": Program(
+        (1, 2, 0),
+        "shards",
+        reads(s_[0, 8], s_[1, 9], *[s_[0:1, i : i + 1] for i in (0, 16, 31)]),
+        opened={},
+        scope="batch",
+    ),
+    "batch_of_both_halves_of_a_shard": Program(
+        (1, 1, 0), "shards", reads(s_[:16, :32], s_[16:32, :32]), opened={}, scope="batch"
+    ),
+    "batch_with_checked_metadata": Program(
+        (3, 2, 0), "chunks", reads(*BLOCKS), {"recheck_cached_metadata": True}, scope="batch"
+    ),
+}
+
+WRITES = {
+    "part_of_chunk": Program((1, 0, 1), "chunks", [Step(ELEMENT, 1)]),
+    "chunk": Program((0, 0, 1), "chunks", [Step(s_[:32, :32], 1)]),
+    "part_of_shard": Program((1, 0, 1), "shards", [Step(s_[:8, :8], 1)]),
+    "shard": Program((0, 0, 1), "shards", [Step(s_[:32, :32], 1)]),
+    "part_of_format_2_chunk": Program((1, 0, 1), "format 2", [Step(ELEMENT, 1)]),
+    "record_field_of_shard": Program((1, 0, 1), "records", [Step(s_[:32, :32], 4)]),
+    "fill_value_to_missing_shards": Program(
+        (4, 0, 2), "shards", [Step(s_[30:40, 30:40], 0)], before=[Step(s_[32:, :], 0)]
+    ),
+}
+
+SCENARIOS = Scenarios(
+    {f"read_{name}": program for name, program in READS.items()}
+    | {f"write_{name}": program for name, program in WRITES.items()}
+)
 
 
 @SCENARIOS.expects(1, 1, 0)
-def opening(side: Side) -> None:
+def open_array(side: Side) -> None:
     side.create("a/")
     side.context = side.ts.Context()
     with side.counting():
@@ -22,375 +125,100 @@ def opening(side: Side) -> None:
 
 
 @SCENARIOS.expects(1, 0, 0)
-def opening_again(side: Side) -> None:
+def open_array_again(side: Side) -> None:
     side.create("a/")
     side.open("a/", pool="cache_pool#big")
     with side.counting():
         side.open("a/", pool="cache_pool#big")
 
 
-@SCENARIOS.expects(1, 2, 0)
-def one_part(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    with side.counting():
-        found[3, 3].read().result()
-
-
-@SCENARIOS.expects(1, 1, 0)
-def one_part_again(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    found[3, 3].read().result()
-    with side.counting():
-        found[3, 3].read().result()
-
-
-@SCENARIOS.expects(0, 0, 0)
-def one_part_cached(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/", pool="cache_pool#big", recheck_cached_data="open")
-    found[3, 3].read().result()
-    with side.counting():
-        found[3, 3].read().result()
-        found[5, 5].read().result()
-
-
-@SCENARIOS.expects(1, 1, 0)
-def another_part_cached(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/", pool="cache_pool#big", recheck_cached_data="open")
-    found[3, 3].read().result()
-    with side.counting():
-        found[13, 13].read().result()
-
-
 @SCENARIOS.expects(1, 0, 0)
-def one_part_checked(side: Side) -> None:
+def open_array_twice(side: Side) -> None:
     side.create("a/")
-    found = side.open("a/", pool="cache_pool#big")
-    found[3, 3].read().result()
+    side.context = side.ts.Context({})
+    array = side.open("a/")
     with side.counting():
-        found[3, 3].read().result()
+        side.open("a/")
+    assert array.shape == (64, 64)
 
 
 @SCENARIOS.expects(1, 1, 0)
-def whole_shard(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    with side.counting():
-        found[:32, :32].read().result()
-
-
-@SCENARIOS.expects(1, 1, 0)
-def parts_of_a_whole_shard(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    with side.counting():
-        found[1:31, 2:30].read().result()
-
-
-@SCENARIOS.expects(4, 4, 0)
-def everything(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    with side.counting():
-        found.read().result()
-
-
-@SCENARIOS.expects(1, 1, 0)
-def a_chunk(side: Side) -> None:
-    side.create("b/", sharded=False)
-    found = side.open("b/")
-    with side.counting():
-        found[3, 3].read().result()
-
-
-@SCENARIOS.expects(0, 0, 0)
-def cached_chunk(side: Side) -> None:
-    side.create("b/", sharded=False)
-    found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
-    found[3, 3].read().result()
-    with side.counting():
-        found[4, 4].read().result()
-
-
-@SCENARIOS.expects(1, 0, 0)
-def what_is_missing(side: Side) -> None:
-    made = side.create("b/", sharded=False)
-    made[:32, :32].write(0).result()
-    with side.counting():
-        made[3, 3].read().result()
-
-
-@SCENARIOS.expects(1, 0, 1)
-def part_of_a_chunk_written(side: Side) -> None:
-    made = side.create("b/", sharded=False)
-    with side.counting():
-        made[3, 3].write(1).result()
-
-
-@SCENARIOS.expects(0, 0, 1)
-def chunk_written(side: Side) -> None:
-    made = side.create("b/", sharded=False)
-    with side.counting():
-        made[:32, :32].write(1).result()
-
-
-@SCENARIOS.expects(1, 0, 1)
-def part_of_a_shard_written(side: Side) -> None:
-    made = side.create("a/")
-    with side.counting():
-        made[:8, :8].write(1).result()
-
-
-@SCENARIOS.expects(0, 0, 1)
-def shard_written(side: Side) -> None:
-    made = side.create("a/")
-    with side.counting():
-        made[:32, :32].write(1).result()
-
-
-@SCENARIOS.expects(2, 1, 0)
-def metadata_checked(side: Side) -> None:
-    side.create("b/", sharded=False)
-    found = side.open("b/", recheck_cached_metadata=True, recheck_cached_data=True)
-    found[3, 3].read().result()
-    with side.counting():
-        found[3, 3].read().result()
-
-
-@SCENARIOS.expects(1, 2, 0)
-def batch_of_one_shard(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    with side.counting():
-        with side.ts.Batch() as batch:
-            futures = [found[at, at].read(batch=batch) for at in (0, 9, 17, 25)]
-        for future in futures:
-            future.result()
-
-
-@SCENARIOS.expects(2, 4, 0)
-def batch_over_shards(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    with side.counting():
-        with side.ts.Batch() as batch:
-            futures = [found[at, at].read(batch=batch) for at in (0, 9, 40, 50)]
-        for future in futures:
-            future.result()
-
-
-@SCENARIOS.expects(2, 2, 0)
-def batch_over_chunks(side: Side) -> None:
-    side.create("b/", sharded=False)
-    found = side.open("b/")
-    with side.counting():
-        with side.ts.Batch() as batch:
-            futures = [found[at, at].read(batch=batch) for at in (0, 9, 40, 50)]
-        for future in futures:
-            future.result()
-
-
-@SCENARIOS.expects(1, 2, 0)
-def batch_of_neighbours(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    with side.counting():
-        with side.ts.Batch() as batch:
-            futures = [found[at, at + 8].read(batch=batch) for at in (0, 1)]
-            futures += [found[0:1, at : at + 1].read(batch=batch) for at in (0, 16, 31)]
-        for future in futures:
-            future.result()
-
-
-@SCENARIOS.expects(1, 1, 0)
-def batch_over_a_whole_shard(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/")
-    with side.counting():
-        with side.ts.Batch() as batch:
-            futures = [found[at : at + 16, :32].read(batch=batch) for at in (0, 16)]
-        for future in futures:
-            future.result()
-
-
-@SCENARIOS.expects(3, 2, 0)
-def batch_that_checks_metadata(side: Side) -> None:
-    side.create("b/", sharded=False)
-    found = side.open("b/", recheck_cached_metadata=True)
-    with side.counting():
-        with side.ts.Batch() as batch:
-            futures = [found[at, at].read(batch=batch) for at in (0, 9, 40, 50)]
-        for future in futures:
-            future.result()
-
-
-@SCENARIOS.expects(2, 2, 0)
-def layers_whose_metadata_are_not_checked(side: Side) -> None:
-    side.create("b/", sharded=False)
-    found = side.open("b/", recheck_cached_metadata=True)
-    layers = side.ts.stack([found, found[:, 32:].translate_to[0, 0]])
-    with side.counting():
-        layers[:, 3, 3].read().result()
-
-
-@SCENARIOS.expects(1, 1, 0)
-def old_opened(side: Side) -> None:
-    side.create_old("c/")
+def open_format_2_array(side: Side) -> None:
+    side.create_format_2("c/")
     side.context = side.ts.Context()
     with side.counting():
         side.open("c/", driver="zarr")
 
 
-@SCENARIOS.expects(1, 1, 0)
-def old_chunk(side: Side) -> None:
-    found = side.create_old("c/")
-    with side.counting():
-        found[3, 3].read().result()
-
-
-@SCENARIOS.expects(0, 0, 0)
-def cached_old_chunk(side: Side) -> None:
-    side.create_old("c/")
-    found = side.open("c/", driver="zarr", pool="cache_pool#big", recheck_cached_data=False)
-    found[3, 3].read().result()
-    with side.counting():
-        found[4, 4].read().result()
-
-
-@SCENARIOS.expects(1, 0, 1)
-def old_part_written(side: Side) -> None:
-    found = side.create_old("c/")
-    with side.counting():
-        found[3, 3].write(1).result()
-
-
-@SCENARIOS.expects(1, 0, 1)
-def record_field_written(side: Side) -> None:
-    made = side.create_records("r/")
-    with side.counting():
-        made[:32, :32].write(4).result()
-
-
-@SCENARIOS.expects(1, 0, 0)
-def opening_beside(side: Side) -> None:
-    side.create("a/")
-    side.context = side.ts.Context({})
-    kept = side.open("a/")
-    with side.counting():
-        side.open("a/")
-    assert kept.shape == (64, 64)
-
-
-@SCENARIOS.expects(1, 0, 0)
-def written_and_compared(side: Side) -> None:
+@SCENARIOS.expects(2, 2, 0)
+def read_layers_without_metadata_checks(side: Side) -> None:
     side.create("b/", sharded=False)
-    found = side.open("b/", pool="cache_pool#big")
-    found[3, 3].write(5).result()
+    array = side.open("b/", recheck_cached_metadata=True)
+    layers = side.ts.stack([array, array[:, 32:].translate_to[0, 0]])
     with side.counting():
-        assert found[3, 3].read().result() == 5
-
-
-@SCENARIOS.expects(1, 0, 0)
-def part_of_a_shard_written_and_compared(side: Side) -> None:
-    side.create("a/")
-    found = side.open("a/", pool="cache_pool#big")
-    found[:8, :8].write(5).result()
-    with side.counting():
-        assert (found[:8, :8].read().result() == 5).all()
-
-
-@SCENARIOS.expects(4, 0, 2)
-def fill_written_where_nothing_is(side: Side) -> None:
-    made = side.create("a/")
-    made[32:, :].write(0).result()
-    with side.counting():
-        made[30:40, 30:40].write(0).result()
+        layers[:, 3, 3].read().result()
 
 
 @SCENARIOS.expects(1, 0, 1)
-def written_after_nothing_changed(side: Side) -> None:
-    made = side.create("a/")
-    made[32:, :].write(0).result()
-    found = side.open("a/", pool="cache_pool#big", recheck_cached_data=False)
-    found[32:, 0].write(5).result()
+def write_after_write_without_change(side: Side) -> None:
+    side.create("a/")[32:, :].write(0).result()
+    array = side.open("a/", pool="cache_pool#big", recheck_cached_data=False)
+    array[32:, 0].write(5).result()
     with side.counting():
-        found[33:36, 20].write(0).result()  # the store is empty
-        found[32:, 0].write(6).result()
+        array[33:36, 20].write(0).result()  # the store is empty
+        array[32:, 0].write(6).result()
 
 
 @SCENARIOS.expects(0, 0, 1)
-def large_shard_written_again(side: Side) -> None:
+def write_large_shard_again(side: Side) -> None:
     grid = {"name": "regular", "configuration": {"chunk_shape": [1024, 1024]}}
     members = {"metadata": {"chunk_grid": grid, "codecs": codecs_of("shards", (256, 256))}}
     side.open("l/", members=members, create=True, dtype=side.ts.int32, shape=[1024, 1024]).write(
         5
     ).result()
     time.sleep(0.03)
-    found = side.open("l/", pool="cache_pool#big", recheck_cached_data=False)
-    found[512:, :32].write(6).result()
+    array = side.open("l/", pool="cache_pool#big", recheck_cached_data=False)
+    array[512:, :32].write(6).result()
     with side.counting():
-        found[512:, :32].write(7).result()
-
-
-@SCENARIOS.expects(2, 1, 0)
-def old_metadata_checked(side: Side) -> None:
-    side.create_old("c/")
-    found = side.open("c/", driver="zarr", recheck_cached_metadata=True)
-    found[3, 3].read().result()
-    with side.counting():
-        found[3, 3].read().result()
+        array[512:, :32].write(7).result()
 
 
 def _statistics(store: Any) -> None:
-    found = store.storage_statistics(query_fully_stored=True, query_not_stored=True).result()
-    assert (found.not_stored, found.fully_stored) == (False, True)
+    result = store.storage_statistics(query_fully_stored=True, query_not_stored=True).result()
+    assert (result.not_stored, result.fully_stored) == (False, True)
 
 
 @SCENARIOS.expects(1, 0, 0)
 def statistics_of_a_chunk(side: Side) -> None:
-    found = side.create("b/", sharded=False)
+    array = side.create("b/", sharded=False)
     with side.counting():
-        _statistics(found[3, 3])
+        _statistics(array[3, 3])
 
 
 @SCENARIOS.expects(0, 0, 0)
 def statistics_of_chunks(side: Side) -> None:
-    found = side.create("b/", sharded=False)
+    array = side.create("b/", sharded=False)
     with side.counting():  # a listing opens no files
-        _statistics(found[:32])
-        _statistics(found)
+        _statistics(array[:32])
+        _statistics(array)
 
 
 @SCENARIOS.expects(1, 1, 0)
 def statistics_of_a_part_of_a_shard(side: Side) -> None:
     side.create("a/")
-    found = side.open("a/")
+    array = side.open("a/")
     with side.counting():
-        _statistics(found[3:20, 3])
+        _statistics(array[3:20, 3])
 
 
 @SCENARIOS.expects(4, 4, 0)
 def statistics_of_shards(side: Side) -> None:
     side.create("a/")
-    found = side.open("a/")
+    array = side.open("a/")
     with side.counting():
-        _statistics(found)
-
-
-@SCENARIOS.expects(2, 1, 0)
-def metadata_looked_at_where_a_cache_is_small(side: Side) -> None:
-    """Chunks do not evict metadata."""
-    side.create("b/", sharded=False)
-    side.context = side.ts.Context({"cache_pool#big": {"total_bytes_limit": 5000}})
-    found = side.open("b/", pool="cache_pool#big", recheck_cached_metadata=True)
-    found.read().result()
-    with side.counting():
-        found[3, 3].read().result()
+        _statistics(array)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.all)
-def test_requests_are_not_more(scenario: str, tmp_path: Path) -> None:
+def test_file_requests_do_not_exceed_tensorstore(scenario: str, tmp_path: Path) -> None:
     SCENARIOS.check(scenario, tmp_path)

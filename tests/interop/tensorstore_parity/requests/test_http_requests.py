@@ -49,8 +49,8 @@ class Session:
             count = draw.choice([1, 2, chunk // 4 + 1, chunk, 3 * chunk])
             return slice(start, min(length, start + count), draw.choice([1, 1, 1, 3]))
 
-        what = draw.choice(["read", "read", "points", "batch"])
-        return what, [(along(0), along(1)) for _ in range(3)]
+        operation = draw.choice(["read", "read", "points", "batch"])
+        return operation, [(along(0), along(1)) for _ in range(3)]
 
     def store(self, folder: Path) -> None:
         codecs = codecs_of(self.stored, self.inside)
@@ -58,13 +58,13 @@ class Session:
             codecs[0]["configuration"]["index_location"] = self.location
         grid = {"name": "regular", "configuration": {"chunk_shape": list(self.chunk)}}
         metadata = {"chunk_grid": grid, "codecs": codecs}
-        made = {"driver": "zarr3", "kvstore": folder.as_uri(), "metadata": metadata}
-        how: dict[str, Any] = {
+        spec = {"driver": "zarr3", "kvstore": folder.as_uri(), "metadata": metadata}
+        options: dict[str, Any] = {
             "create": True,
             "dtype": ours.dtype(self.values.dtype.name),
             "shape": SHAPE,
         }
-        ours.open(made, **how).result().write(self.values).result()
+        ours.open(spec, **options).result().write(self.values).result()
 
     def run(self, ts: Any, proxy: servers.Proxy) -> Any:
         """Return the total of requests after each step."""
@@ -72,28 +72,28 @@ class Session:
         spec = {"driver": "zarr3", "kvstore": f"{proxy.url}/", "recheck_cached_data": self.recheck}
         array = ts.open(spec, context=context).result()
         counts = []
-        for what, parts in self.steps:
+        for operation, parts in self.steps:
             proxy.reset_counts()
-            self._do(ts, array, what, parts)
+            self._do(ts, array, operation, parts)
             counts.append(len(proxy.requests))
         return np.cumsum(counts)
 
-    def _do(self, ts: Any, array: Any, what: str, parts: list[Part]) -> None:
-        if what == "points":
-            rows, columns = ([one.start, one.stop - 1] for one in parts[0])
+    def _do(self, ts: Any, array: Any, operation: str, parts: list[Part]) -> None:
+        if operation == "points":
+            rows, columns = ([index.start, index.stop - 1] for index in parts[0])
             places = [*rows, parts[1][0].start], [*columns, parts[1][1].start]
-            found = array.vindex[places].read().result()
-            assert np.array_equal(found, self.values[places])
+            result = array.vindex[places].read().result()
+            assert np.array_equal(result, self.values[places])
             return
-        wanted = parts[:1] if what == "read" else parts
+        selections = parts[:1] if operation == "read" else parts
         with ts.Batch() as batch:
-            futures = [array[part].read(batch=batch) for part in wanted]
-        for part, future in zip(wanted, futures, strict=True):
+            futures = [array[part].read(batch=batch) for part in selections]
+        for part, future in zip(selections, futures, strict=True):
             assert np.array_equal(future.result(), self.values[part])
 
 
 @pytest.mark.parametrize("seed", [*range(8), 121, 141, 158, 1001, 1026, 1037, 1130, 3041])
-def test_no_reads_ask_for_more(seed: int, tmp_path: Path) -> None:
+def test_http_requests_do_not_exceed_tensorstore(seed: int, tmp_path: Path) -> None:
     session = Session(seed)
     session.store(tmp_path)
     with servers.file_server(tmp_path) as proxy:

@@ -20,7 +20,7 @@ STEPS = (
 )
 
 
-def places(draw: random.Random, length: int) -> tuple[slice, slice]:
+def slices(draw: random.Random, length: int) -> tuple[slice, slice]:
     """Return a part of the array: often whole chunks, sometimes one element."""
 
     def along() -> slice:
@@ -43,18 +43,18 @@ class Session:
         }
         packed = draw.random() < 0.5
         if old:
-            wanted = {"chunks": [32, 32], "compressor": {"id": "zstd"} if packed else None}
+            metadata = {"chunks": [32, 32], "compressor": {"id": "zstd"} if packed else None}
         else:
-            wanted = self._codecs(sharded=draw.random() < 0.6, packed=packed, draw=draw)
-        made = self.ts.open(
-            {**spec, "metadata": wanted},
+            metadata = self._codecs(sharded=draw.random() < 0.6, packed=packed, draw=draw)
+        array = self.ts.open(
+            {**spec, "metadata": metadata},
             create=True,
             dtype=self.ts.int32,
             shape=[self.length] * 2,
             context=side.context,
         ).result()
         values = np.arange(32 * self.length, dtype="i4").reshape(32, -1) + 1
-        made[:32].write(values).result()
+        array[:32].write(values).result()
         time.sleep(0.03)
         if draw.random() < 0.6:
             spec["cache_pool"] = "cache_pool#big"
@@ -81,29 +81,29 @@ class Session:
 
     def step(self, draw: random.Random) -> tuple[str, list[Any]]:
         """Perform one step; return its description and the values that it reads."""
-        what = draw.choice(STEPS)
-        parts = [places(draw, self.length) for _ in range(3)]
+        operation = draw.choice(STEPS)
+        parts = [slices(draw, self.length) for _ in range(3)]
         value = draw.randrange(1, 100)
         time.sleep(0.03)
         with self.side.counting():
-            found = self._do(what, parts, value)
-        return what, [np.asarray(values).tolist() for values in found]
+            result = self._do(operation, parts, value)
+        return operation, [np.asarray(values).tolist() for values in result]
 
-    def _do(self, what: str, parts: list[tuple[slice, slice]], value: int) -> list[Any]:
+    def _do(self, operation: str, parts: list[tuple[slice, slice]], value: int) -> list[Any]:
         array, (first, second, _) = self.array, parts
-        match what:
+        match operation:
             case "read":
                 return [array[first].read().result()]
             case "points":
-                rows, columns = ([one.start, one.stop - 1] for one in first)
+                rows, columns = ([index.start, index.stop - 1] for index in first)
                 return [array.vindex[rows, columns].read().result()]
             case "batch":
                 with self.ts.Batch() as batch:
                     futures = [array[part].read(batch=batch) for part in parts]
                 return [future.result() for future in futures]
             case "write" | "fill" | "whole":
-                part = ... if what == "whole" else first
-                array[part].write(0 if what == "fill" else value).result()
+                part = ... if operation == "whole" else first
+                array[part].write(0 if operation == "fill" else value).result()
             case "resolve":
                 array.resolve().result()
             case "grow":
@@ -116,30 +116,30 @@ class Session:
                 array.with_transaction(transaction)[first].write(value).result()
                 transaction.abort()
             case _:
-                return self._within(what, parts, second, value)
+                return self._within(operation, parts, second, value)
         return []
 
     def _within(
-        self, what: str, parts: list[tuple[slice, slice]], second: Any, value: int
+        self, operation: str, parts: list[tuple[slice, slice]], second: Any, value: int
     ) -> list[Any]:
         with self.ts.Transaction() as transaction:
-            if what == "open_within":
+            if operation == "open_within":
                 opened = self.ts.open(self.spec, context=self.side.context, transaction=transaction)
                 opened.result()[parts[0]].write(value).result()
                 return []
             inside = self.array.with_transaction(transaction)
-            if what == "grow_within":
+            if operation == "grow_within":
                 self.rows += value
                 inside.resize(exclusive_max=[self.rows, self.length]).result()
                 return []
-            for part in parts[:1] if what == "read_within" else parts:
+            for part in parts[:1] if operation == "read_within" else parts:
                 inside[part].write(value).result()
-            return [inside[second].read().result()] if what == "read_within" else []
+            return [inside[second].read().result()] if operation == "read_within" else []
 
 
 @pytest.mark.parametrize("seed", [*range(24), 5087])
-def test_random_session_requests_are_not_more(seed: int, tmp_path: Path) -> None:
-    sums, told = [], []
+def test_random_session_requests_do_not_exceed_tensorstore(seed: int, tmp_path: Path) -> None:
+    sums, log = [], []
     for word in ("ours", "theirs"):
         draw = random.Random(seed)
         session = Session(Side(tmp_path / word, real=word == "theirs"), draw)
@@ -148,7 +148,7 @@ def test_random_session_requests_are_not_more(seed: int, tmp_path: Path) -> None
             steps.append(session.step(draw))
             counts.append(requests(session.side.counts))
         sums.append(np.cumsum(counts, axis=0))
-        told.append(steps)
-    assert told[0] == told[1]
+        log.append(steps)
+    assert log[0] == log[1]
     mine, real = sums
-    assert (mine <= real).all(), ([step for step, _ in told[0]], mine.tolist(), real.tolist())
+    assert (mine <= real).all(), ([step for step, _ in log[0]], mine.tolist(), real.tolist())

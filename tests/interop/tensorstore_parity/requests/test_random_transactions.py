@@ -27,19 +27,19 @@ class Program:
 
     def __init__(self, seed: int) -> None:
         self.draw = draw = random.Random(seed)
-        self.far = draw.random() < 0.25
+        self.is_remote = draw.random() < 0.25
         self.stored = draw.choice(STORED)
         self.inside = draw.choice([(4, 8), (8, 4), (16, 2)])
         self.limit = draw.choice([0, 10**6, 10**8])
         self.lost = draw.choice([None, None, "a/c/0/0", "a/c/1/1"])
-        self.ways = [
+        self.open_options = [
             {
                 "recheck_cached_data": draw.choice([True, True, False, "open"]),
                 "recheck_cached_metadata": draw.choice(["open", "open", True, False]),
             }
             for _ in range(2)
         ]
-        kinds = ["read"] * 4 + ["key"] * 2 + ["batch"] + ["write"] * (0 if self.far else 2)
+        kinds = ["read"] * 4 + ["key"] * 2 + ["batch"] + ["write"] * (0 if self.is_remote else 2)
         self.rounds = [
             [self._step(draw.choice(kinds)) for _ in range(draw.randint(1, 6))]
             for _ in range(draw.randint(1, 2))
@@ -53,15 +53,19 @@ class Program:
 
         return tuple(map(along, SHAPE))
 
-    def _step(self, what: str) -> tuple[Any, ...]:
+    def _step(self, operation: str) -> tuple[Any, ...]:
         draw = self.draw
-        if what == "key":
+        if operation == "key":
             key, start = draw.choice(KEYS), draw.choice([0, 0, 3, 100, 9000, -7])
             spans = [None, slice(start, max(0, start) + 2), slice(start, None)]
             # The cache stores either parts of a shard or the whole shard.
-            return what, key, draw.choice([None, slice(9000, 9002)] if key in INSIDE else spans)
+            return (
+                operation,
+                key,
+                draw.choice([None, slice(9000, 9002)] if key in INSIDE else spans),
+            )
         handle = draw.choice([0, 0, 0, 1])
-        return what, handle, [self._part() for _ in range(3)], draw.randint(1, 9)
+        return operation, handle, [self._part() for _ in range(3)], draw.randint(1, 9)
 
 
 class Run:
@@ -73,29 +77,29 @@ class Run:
         grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
         codecs = codecs_of(program.stored, program.inside)
         source = {"driver": "file", "path": f"{folder}/"}
-        made = {"driver": "zarr3", "kvstore": {**source, "path": f"{folder}/a/"}}
-        made["metadata"] = {"chunk_grid": grid, "codecs": codecs}
-        how = {"create": True, "dtype": side.ts.int32, "shape": SHAPE}
-        side.ts.open(made, **how).result().write(VALUES).result()
+        spec = {"driver": "zarr3", "kvstore": {**source, "path": f"{folder}/a/"}}
+        spec["metadata"] = {"chunk_grid": grid, "codecs": codecs}
+        options = {"create": True, "dtype": side.ts.int32, "shape": SHAPE}
+        side.ts.open(spec, **options).result().write(VALUES).result()
         keys = side.ts.KvStore.open(source).result()
         keys["k"] = bytes(range(256)) * 40
         if program.lost is not None:
             del keys[program.lost]
-        place = side.kvstore
-        if program.far:
-            place = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/"}
+        kvstore = side.kvstore
+        if program.is_remote:
+            kvstore = {"driver": "http", "base_url": proxy.url, "path": f"/{folder.name}/"}
         context = side.ts.Context({"cache_pool": {"total_bytes_limit": program.limit}})
-        inside = {**place, "path": f"{place.get('path', '')}a/"}
+        inside = {**kvstore, "path": f"{kvstore.get('path', '')}a/"}
         time.sleep(0.03)  # until time stamps show changes of files reliably
-        self.keys = side.ts.KvStore.open(place, context=context).result()
+        self.keys = side.ts.KvStore.open(kvstore, context=context).result()
         self.arrays = [
             side.ts.open({"driver": "zarr3", "kvstore": inside, **way}, context=context).result()
-            for way in program.ways
+            for way in program.open_options
         ]
 
     def all(self) -> tuple[list[Any], Any]:
         """Return the result of each step, and the total of requests after each step."""
-        found, asked = [], []
+        results, request_counts = [], []
         for steps, commits in zip(self.program.rounds, self.program.commits, strict=True):
             time.sleep(0.03)
             transaction = self.ts.Transaction()
@@ -105,20 +109,22 @@ class Run:
                 self.proxy.reset_counts()
                 with self.side.counting():
                     if step[0] != "end":
-                        found.append(self._do(step, arrays, keys))
+                        results.append(self._do(step, arrays, keys))
                     elif commits:
                         transaction.commit_sync()
                     else:
                         transaction.abort()
-                far = self.program.far
-                asked.append((len(self.proxy.requests), 0) if far else requests(self.side.counts))
+                is_remote = self.program.is_remote
+                request_counts.append(
+                    (len(self.proxy.requests), 0) if is_remote else requests(self.side.counts)
+                )
         time.sleep(0.03)
-        found.append(self.arrays[0].read().result().tolist())
-        return found, np.cumsum(asked, axis=0)
+        results.append(self.arrays[0].read().result().tolist())
+        return results, np.cumsum(request_counts, axis=0)
 
     def _do(self, step: tuple[Any, ...], arrays: list[Any], keys: Any) -> Any:
-        what, where, parts, *value = step
-        match what:
+        operation, where, parts, *value = step
+        match operation:
             case "read":
                 return arrays[where][parts[0]].read().result(timeout=30).tolist()
             case "write":
@@ -135,14 +141,14 @@ class Run:
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
-def test_random_transaction_requests_are_not_more(first: int, tmp_path: Path) -> None:
+def test_random_transaction_requests_do_not_exceed_tensorstore(first: int, tmp_path: Path) -> None:
     with servers.file_server(tmp_path) as proxy:
         for seed in range(first, first + 10):
             program = Program(seed)
-            (mine, asked), (other, real) = (
+            (mine, counts), (other, real) = (
                 Run(program, tmp_path / f"{word}{seed}", proxy, real=word == "other").all()
                 for word in ("mine", "other")
             )
             assert mine == other, (seed, program.rounds)
-            told = [*zip(asked.tolist(), real.tolist(), strict=True)]
-            assert (asked <= real).all(), (seed, vars(program), told)
+            rows = [*zip(counts.tolist(), real.tolist(), strict=True)]
+            assert (counts <= real).all(), (seed, vars(program), rows)

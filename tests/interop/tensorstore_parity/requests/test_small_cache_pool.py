@@ -19,13 +19,13 @@ def _store(folder: Path, stored: str, chunk: list[int], inside: list[int], value
     """Store values; return the array for later changes."""
     grid = {"name": "regular", "configuration": {"chunk_shape": chunk}}
     metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, tuple(inside))}
-    made = {"driver": "zarr3", "kvstore": folder.as_uri(), "metadata": metadata}
-    how: dict[str, Any] = {
+    spec = {"driver": "zarr3", "kvstore": folder.as_uri(), "metadata": metadata}
+    options: dict[str, Any] = {
         "create": True,
         "dtype": ours.dtype(values.dtype.name),
         "shape": values.shape,
     }
-    array = ours.open(made, **how).result()
+    array = ours.open(spec, **options).result()
     array.write(values).result()
     return array
 
@@ -47,22 +47,22 @@ def _count_requests(array: Any, proxy: servers.Proxy, parts: Any, values: Any) -
 
 
 @pytest.mark.parametrize("stored", ["chunks", "chunks, zstd"])
-def test_what_is_there_is_used_before_others_push_it_out(stored: str, tmp_path: Path) -> None:
+def test_cached_chunks_are_used_before_eviction(stored: str, tmp_path: Path) -> None:
     """The cache has room for three chunks; the first three of the six reads use other chunks."""
     values = np.random.default_rng(0).integers(0, 1 << 16, 6 << 16, "u2")
     _store(tmp_path, stored, [1 << 16], [1 << 16], values)
     one_at_a_time = {"http_request_concurrency": {"limit": 1}}
-    asked = []
+    requests = []
     with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
             array = _open(ts, proxy, 500_000, **one_at_a_time)
-            asked.append(_count_requests(array, proxy, (np.s_[3 << 16 :], np.s_[:]), values))
-    assert asked[0] == [3, 3]
-    assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
+            requests.append(_count_requests(array, proxy, (np.s_[3 << 16 :], np.s_[:]), values))
+    assert requests[0] == [3, 3]
+    assert (np.cumsum(requests[0]) <= np.cumsum(requests[1])).all(), requests
 
 
 @pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
-def test_as_many_small_chunks_have_room(stored: str, tmp_path: Path) -> None:
+def test_small_cached_chunks_have_no_overhead(stored: str, tmp_path: Path) -> None:
     """The cache's record of a chunk uses no room, even for tiny chunks."""
     values = np.random.default_rng(0).integers(0, 1 << 16, 30 * 64, "u2")
     _store(tmp_path, stored, [64 * 30 if "shards" in stored else 64], [64], values)
@@ -81,35 +81,35 @@ def test_as_many_small_chunks_have_room(stored: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stored", ["shards", "shards, zstd"])
-def test_a_shard_that_was_read_whole_is_recognised(stored: str, tmp_path: Path) -> None:
+def test_shard_read_as_whole_keeps_index(stored: str, tmp_path: Path) -> None:
     """The shard has no room, but its index has: a part needs one more request.
 
     TensorStore's cache holds the last parts, in any order.
     """
     values = np.random.default_rng(0).integers(0, 1 << 30, (512, 1024), "i4")
     _store(tmp_path, stored, [512, 1024], [8, 1024], values)
-    asked: list[list[int]] = []
+    requests: list[list[int]] = []
     with servers.file_server(tmp_path) as proxy:
         for ts in (SIDES[0], *[SIDES[1]] * 5):
             array = _open(ts, proxy, 1_000_000)
             parts = (np.s_[:], np.s_[0, 0], np.s_[9, 5])
-            asked.append(_count_requests(array, proxy, parts, values))
-    assert asked[0] == [1, 1, 1]
-    assert sum(asked[0]) <= max(map(sum, asked[1:])), asked
+            requests.append(_count_requests(array, proxy, parts, values))
+    assert requests[0] == [1, 1, 1]
+    assert sum(requests[0]) <= max(map(sum, requests[1:])), requests
 
 
-def test_what_is_in_a_shard_stays_known_when_its_parts_go(tmp_path: Path) -> None:
+def test_shard_index_outlives_evicted_subchunks(tmp_path: Path) -> None:
     """Each part evicts the previous part, but the index needs no further request."""
     values = np.random.default_rng(0).integers(0, 1 << 16, (2, 4 << 15), "u2")
     _store(tmp_path, "shards, zstd", [1, 4 << 15], [1, 1 << 15], values)
-    asked = []
+    requests = []
     with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
             array = _open(ts, proxy, 100_000)
             parts = (np.s_[0, 0], np.s_[1, 0], np.s_[0, 0], np.s_[1, 1 << 15], np.s_[0, 1 << 15])
-            asked.append(_count_requests(array, proxy, parts, values))
-    assert asked[0] == [2, 2, 1, 1, 1]
-    assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
+            requests.append(_count_requests(array, proxy, parts, values))
+    assert requests[0] == [2, 2, 1, 1, 1]
+    assert (np.cumsum(requests[0]) <= np.cumsum(requests[1])).all(), requests
 
 
 PARTS = (np.s_[3, 5], np.s_[10, 5], np.s_[3, 5], np.s_[:], np.s_[:, 7], np.s_[20, 3])
@@ -129,12 +129,12 @@ def test_small_shard_without_generation_is_read_whole(
     """A later partial read might come from another version of the shard."""
     values = np.random.default_rng(0).integers(0, 1 << 16, (128, 64), "u2")
     _store(tmp_path, stored, [64, 64], [8, 64], values)
-    asked = []
+    requests = []
     with servers.file_server(tmp_path, Silent) as proxy:
         for ts in SIDES:
             array = _open(ts, proxy, 10**8, recheck)
-            asked.append(_count_requests(array, proxy, PARTS, values))
-    assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
+            requests.append(_count_requests(array, proxy, PARTS, values))
+    assert (np.cumsum(requests[0]) <= np.cumsum(requests[1])).all(), requests
 
 
 def test_value_without_generation_is_read_again_after_recheck(
@@ -143,41 +143,41 @@ def test_value_without_generation_is_read_again_after_recheck(
     """TensorStore returns the old value."""
     values = np.full((64, 64), 5, "u2")
     writer = _store(tmp_path, "shards", [64, 64], [8, 64], values)
-    found = []
+    results = []
     with servers.file_server(tmp_path, Silent) as proxy:
         for ts in SIDES:
             writer.write(5).result()
             array = _open(ts, proxy, 10**8, recheck=True)
             before = int(array[3, 5].read().result())
             writer.write(6).result()
-            found.append((before, int(array[3, 5].read().result())))
-    assert found == [(5, 6), (5, 5)]
+            results.append((before, int(array[3, 5].read().result())))
+    assert results == [(5, 6), (5, 5)]
 
 
-def test_a_limit_of_what_is_decoded_at_a_time_keeps_what_was_decoded(tmp_path: Path) -> None:
+def test_data_copy_limit_keeps_decoded_chunks(tmp_path: Path) -> None:
     values = np.random.default_rng(0).integers(0, 1 << 16, (64, 64), "u2")
     _store(tmp_path, "shards", [64, 64], [8, 64], values)
-    asked = []
+    requests = []
     with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
             array = _open(ts, proxy, 10**8, data_copy_concurrency={"limit": 1})
             parts = (np.s_[3, 5], np.s_[3, 6], np.s_[:8], np.s_[9, 1:3], np.s_[15, 4])
-            asked.append(_count_requests(array, proxy, parts, values))
-    assert asked[0] == [2, 0, 0, 1, 0]
-    assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
+            requests.append(_count_requests(array, proxy, parts, values))
+    assert requests[0] == [2, 0, 0, 1, 0]
+    assert (np.cumsum(requests[0]) <= np.cumsum(requests[1])).all(), requests
 
 
-def test_a_range_of_a_key_on_a_server_is_one_request(tmp_path: Path) -> None:
+def test_range_of_key_on_server_is_one_request(tmp_path: Path) -> None:
     """The range may start anywhere, and the value may have any size."""
     value = bytes(range(256)) * 1000
     (tmp_path / "key").write_bytes(value)
     spans = (slice(5, 9), slice(70_000, 70_009), slice(100, None), slice(-7, None), slice(0, None))
-    asked = []
+    requests = []
     with servers.file_server(tmp_path) as proxy:
         for ts in SIDES:
             keys = ts.KvStore.open(f"{proxy.url}/").result()
             for span in spans:
                 proxy.reset_counts()
                 assert keys.read("key", byte_range=span).result().value == value[span]
-                asked.append(len(proxy.requests))
-    assert asked == [1] * 10
+                requests.append(len(proxy.requests))
+    assert requests == [1] * 10

@@ -36,7 +36,7 @@ def test_chunk_shapes_are_chosen_equally() -> None:
     compare(cases)
 
 
-def test_aspect_ratios_of_any_size_choose_equally() -> None:
+def test_aspect_ratio_of_any_size_matches_tensorstore() -> None:
     """Ratios of up to 1e140 to 1, from the least to the largest number, have the same chunks."""
     draw = random.Random(17)
     cases = []
@@ -66,13 +66,13 @@ def test_layouts_merge_equally() -> None:
     cases = []
     for _ in range(1500):
         rank = draw.rank() or 1
-        one, other = (draw.layout(rank, codec=0.3, wild=True) for _ in range(2))
-        cases.append(both(_layouts, one, other))
+        first, other = (draw.layout(rank, codec=0.3, wild=True) for _ in range(2))
+        cases.append(both(_layouts, first, other))
     compare(cases)
 
 
-def _layouts(ts: Any, one: JSON, other: JSON) -> Any:
-    schema = ts.Schema(chunk_layout=ts.ChunkLayout(one))
+def _layouts(ts: Any, first: JSON, other: JSON) -> Any:
+    schema = ts.Schema(chunk_layout=ts.ChunkLayout(first))
     schema.update(chunk_layout=ts.ChunkLayout(other))
     return schema.chunk_layout.to_json()
 
@@ -80,7 +80,7 @@ def _layouts(ts: Any, one: JSON, other: JSON) -> Any:
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 @pytest.mark.parametrize("kind", ["chunk", "read_chunk", "write_chunk", "codec_chunk"])
 @pytest.mark.parametrize("count", [0, 1, 2**62 - 2, 2**62 - 1, 2**62])
-def test_the_least_and_the_most_elements(driver: str, kind: str, count: int) -> None:
+def test_least_and_most_elements(driver: str, kind: str, count: int) -> None:
     def layout(package: Any, name: str, shape: list[int]) -> Any:
         schema = {
             "dtype": "uint8",
@@ -92,8 +92,8 @@ def test_the_least_and_the_most_elements(driver: str, kind: str, count: int) -> 
 
     for name in ("elements", "elements_soft_constraint"):
         for shape in ([100, 100], [0, 5], []):
-            _, here, there = both(layout, name, shape)
-            assert agree(here, there), (name, shape, here, there)
+            _, actual, expected = both(layout, name, shape)
+            assert agree(actual, expected), (name, shape, actual, expected)
 
 
 _GRIDS: list[JSON] = [
@@ -121,7 +121,7 @@ def test_soft_constraints_on_read_and_write_chunks(driver: str, write: JSON) -> 
 
 @pytest.mark.parametrize("metadata", [{}, {"codecs": []}], ids=repr)
 @pytest.mark.parametrize("usage", ["write_chunk", "read_chunk"])
-def test_constraints_on_what_codecs_encode_together(metadata: JSON, usage: str) -> None:
+def test_codec_chunk_constraints_match_tensorstore(metadata: JSON, usage: str) -> None:
     """The constraints choose no shape; without shards, a hard aspect ratio must fit the others."""
     some: list[JSON] = [
         *({"aspect_ratio": [1, 2]}, {"aspect_ratio": [2, 1]}, {"aspect_ratio": [0, 2]}),
@@ -129,8 +129,8 @@ def test_constraints_on_what_codecs_encode_together(metadata: JSON, usage: str) 
         *({"elements": 100}, {"elements": 64}, {"elements_soft_constraint": 64}),
     ]
     cases = []
-    for one, codec in itertools.product(some, some):
-        layout = {usage: one, "codec_chunk": codec}
+    for first, codec in itertools.product(some, some):
+        layout = {usage: first, "codec_chunk": codec}
         schema = {"dtype": "int16", "domain": {"shape": [100, 100]}, "chunk_layout": layout}
         mine = outcome(lambda s=schema: new_metadata("zarr3", metadata, s))
         cases.append((schema, mine, outcome(lambda s=schema: created("zarr3", metadata, s))))
@@ -147,8 +147,8 @@ def _of_bytes(ts: Any, count: int) -> Any:
     }
     spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata}
     store = ts.open(spec, create=True, context=ts.Context()).result()
-    found = store[count - 1].read().result()
-    assert found == 0
+    result = store[count - 1].read().result()
+    assert result == 0
     store.kvstore["c/0"] = b"shorter than its index"
     with pytest.raises(ValueError, match=r"index|bytes"):
         store[0].read().result()
@@ -156,7 +156,7 @@ def _of_bytes(ts: Any, count: int) -> Any:
 
 
 @pytest.mark.parametrize("count", [2**26 + 1, 2**30, 2**30 + 1])
-def test_the_most_subchunks_of_a_shard(count: int) -> None:
+def test_most_subchunks_of_shard(count: int) -> None:
     """Tessarr allocates no memory for an index that is not stored."""
-    given, here, there = both(_of_bytes, count)
-    assert agree(here, there), (given, here, there)
+    seed, actual, expected = both(_of_bytes, count)
+    assert agree(actual, expected), (seed, actual, expected)

@@ -40,21 +40,25 @@ def outcome(action: Any) -> Any:
 
 
 @pytest.mark.parametrize("like", LIKE, ids=label)
-def test_what_stands_for_a_data_type(like: Any) -> None:
+def test_data_type_arguments_match_tensorstore(like: Any) -> None:
     assert outcome(lambda: ts.dtype(like).name) == outcome(lambda: theirs.dtype(like).name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_classes_and_texts(name: str) -> None:
-    here, there = getattr(ts, name), getattr(theirs, name)
-    assert (here.name, here.to_json(), repr(here)) == (there.name, there.to_json(), repr(there))
-    assert here.numpy_dtype == there.numpy_dtype
-    assert here.type is (there.type if name != "json" else np.object_)
-    assert here == name
-    assert here == ts.dtype(name)
-    assert hash(here) == hash(ts.dtype(name))
-    assert here != ("int8" if name != "int8" else np.uint8)
-    assert pickle.loads(pickle.dumps(here)) == copy.deepcopy(here) == here
+    actual, expected = getattr(ts, name), getattr(theirs, name)
+    assert (actual.name, actual.to_json(), repr(actual)) == (
+        expected.name,
+        expected.to_json(),
+        repr(expected),
+    )
+    assert actual.numpy_dtype == expected.numpy_dtype
+    assert actual.type is (expected.type if name != "json" else np.object_)
+    assert actual == name
+    assert actual == ts.dtype(name)
+    assert hash(actual) == hash(ts.dtype(name))
+    assert actual != ("int8" if name != "int8" else np.uint8)
+    assert pickle.loads(pickle.dumps(actual)) == copy.deepcopy(actual) == actual
 
 
 VALUES: list[Any] = [
@@ -103,7 +107,7 @@ def test_equality_raises_no_exception() -> None:
     assert np.dtype("int32") == ts.int32
 
 
-def test_types_that_only_zarr_has() -> None:
+def test_zarr_only_types_are_named() -> None:
     for like, name in [
         *((ml_dtypes.uint4, "uint4"), (ml_dtypes.float8_e4m3, "float8_e4m3")),
         *((np.dtype("<M8[25s]"), "datetime64[25s]"), (np.dtype(">m8[ns]"), "timedelta64[ns]")),
@@ -116,7 +120,7 @@ def test_types_that_only_zarr_has() -> None:
             ts.dtype(wrong)
 
 
-def test_arrays_of_a_data_type() -> None:
+def test_arrays_of_data_type() -> None:
     assert np.zeros(2, ts.int32).dtype == np.int32
     assert np.zeros(2, ts.byte).dtype == np.dtype("V1")
     assert np.zeros(2, ts.char).dtype == np.dtype("S1")
@@ -132,7 +136,7 @@ def test_data_types_of_stored_arrays() -> None:
         assert of_stored(to_data_type(stored)).name == name
 
 
-def test_they_cannot_be_changed() -> None:
+def test_data_types_are_immutable() -> None:
     with pytest.raises(AttributeError, match="cannot be changed"):
         ts.int32.name = "int8"
 
@@ -145,12 +149,12 @@ def test_types_of_few_bits_in_format_2(name: str, tmp_path: Path) -> None:
     """NumPy and zarr-python lack these names: the document is TensorStore's."""
     for writer, reader in ((ts, theirs), (theirs, ts)):
         spec = {"driver": "zarr", "kvstore": f"file://{tmp_path}/{writer.__name__}/"}
-        made = writer.open(spec, create=True, dtype=name, shape=[4], fill_value=1).result()
-        made[:2] = 0
+        created = writer.open(spec, create=True, dtype=name, shape=[4], fill_value=1).result()
+        created[:2] = 0
         again = reader.open(spec).result()
         assert again.dtype.name == name
         assert np.asarray(again.read().result(), "f4").tolist() == [0, 0, 1, 1]
-        metadata = [one.spec().to_json()["metadata"] for one in (made, again)]
+        metadata = [array.spec().to_json()["metadata"] for array in (created, again)]
         assert metadata[0] == metadata[1]
 
 
@@ -163,14 +167,14 @@ ONE_BYTE: list[tuple[Any, str | None]] = [
 
 @pytest.mark.parametrize(("dtype", "field"), ONE_BYTE, ids=label)
 @pytest.mark.parametrize(
-    "given", [{"shape": [2, 1]}, {"rank": 2}, {"rank": 1}, {}, {"dtype": "char"}], ids=repr
+    "json", [{"shape": [2, 1]}, {"rank": 2}, {"rank": 1}, {}, {"dtype": "char"}], ids=repr
 )
-def test_bytes_are_a_dimension_also_where_there_is_one(dtype: Any, field: Any, given: Any) -> None:
+def test_void_bytes_are_last_dimension(dtype: Any, field: Any, json: Any) -> None:
     def build(package: Any) -> Any:
-        metadata = {"dtype": dtype, **({} if "shape" in given else {"shape": [2]})}
-        stated = {} if field is None else {"field": field}
-        spec = {"driver": "zarr", "kvstore": "memory://", "metadata": metadata, **stated}
-        array = package.open(spec, create=True, **given).result()
+        metadata = {"dtype": dtype, **({} if "shape" in json else {"shape": [2]})}
+        options = {} if field is None else {"field": field}
+        spec = {"driver": "zarr", "kvstore": "memory://", "metadata": metadata, **options}
+        array = package.open(spec, create=True, **json).result()
         return array.dtype.name, repr(array.domain), array.schema.to_json(), array.spec().to_json()
 
     assert outcome(lambda: build(ts)) == outcome(lambda: build(theirs))
@@ -189,9 +193,7 @@ def test_new_arrays_have_no_bytes_without_metadata(driver: str, name: str) -> No
 @pytest.mark.parametrize(
     ("value", "name"), [(b"a", "char"), (b"a", "byte"), (b"\xff", "string")], ids=repr
 )
-def test_elements_that_json_has_not_are_shown_and_pickled(
-    package: Any, value: Any, name: str
-) -> None:
+def test_elements_without_json_have_repr_and_pickle(package: Any, value: Any, name: str) -> None:
     array = package.array(value, dtype=package.dtype(name))
     assert [repr(array), repr(array.spec())] == ["TensorStore(...)", "Spec(...)"]
     assert repr(package.stack([array])) == "TensorStore(...)"

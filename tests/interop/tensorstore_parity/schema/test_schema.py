@@ -68,17 +68,17 @@ def test_schemas_merge_equally() -> None:
     cases = []
     for _ in range(2000):
         rank = draw.rank() or 2
-        one, other = (draw.schema(rank, wild=True) for _ in range(2))
+        first, other = (draw.schema(rank, wild=True) for _ in range(2))
         for name in ("dtype", "fill_value"):
             other.pop(name, None)
         if draw.maybe():
             other.pop("domain", None)
-        cases.append(both(_schemas, one, other))
+        cases.append(both(_schemas, first, other))
     compare(cases)
 
 
-def _schemas(ts: Any, one: JSON, other: JSON) -> Any:
-    schema = ts.Schema(one)
+def _schemas(ts: Any, first: JSON, other: JSON) -> Any:
+    schema = ts.Schema(first)
     schema.update(schema=ts.Schema(other))
     return schema.to_json()
 
@@ -90,16 +90,16 @@ def test_codecs_merge_equally(driver: str) -> None:
     cases = []
     for _ in range(1500):
         rank = draw.draw.choice([1, 2, 2, 3])
-        one, other = (draw.codec(rank, driver) for _ in range(2))
-        if draw.maybe() and "codecs" in one:
-            other = copy.deepcopy(one)
+        first, other = (draw.codec(rank, driver) for _ in range(2))
+        if draw.maybe() and "codecs" in first:
+            other = copy.deepcopy(first)
             other["codecs"] = other["codecs"][: draw.draw.randint(0, 3)]
-        cases.append(both(_codecs, one, other))
+        cases.append(both(_codecs, first, other))
     compare(cases)
 
 
-def _codecs(ts: Any, one: JSON, other: JSON) -> Any:
-    schema = ts.Schema(codec=ts.CodecSpec(one))
+def _codecs(ts: Any, first: JSON, other: JSON) -> Any:
+    schema = ts.Schema(codec=ts.CodecSpec(first))
     schema.update(codec=ts.CodecSpec(other))
     return schema.codec.to_json()
 
@@ -132,10 +132,10 @@ def _indexed(ts: Any, schema: JSON, act: str) -> Any:
     import numpy as np
 
     view = eval(f"made{act}", {"made": ts.Schema(schema), "ts": ts, "np": np})
-    found = view.to_json()
+    document = view.to_json()
     if 0 in view.shape:
-        found.pop("fill_value", None)  # TensorStore has none for an empty domain
-    return found
+        document.pop("fill_value", None)  # TensorStore has none for an empty domain
+    return document
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
@@ -147,19 +147,15 @@ def test_specs_have_equal_properties(driver: str) -> None:
         rank = draw.rank()
         metadata = draw.metadata(driver, rank)
         schema = draw.schema(rank, driver=driver)
-        mine = outcome(lambda m=metadata, s=schema: _effective(driver, m, s))
-        other = outcome(lambda m=metadata, s=schema: _spec(driver, m, s))
+        mine = outcome(lambda m=metadata, s=schema: _spec_schema(ours, driver, m, s))
+        other = outcome(lambda m=metadata, s=schema: _spec_schema(theirs, driver, m, s))
         cases.append(((metadata, schema), mine, other))
     compare(cases)
 
 
-def _effective(driver: str, metadata: JSON, schema: JSON) -> Any:
-    return resolve_metadata.effective(driver, metadata, Schema(schema)).to_json()
-
-
-def _spec(driver: str, metadata: JSON, schema: JSON) -> Any:
+def _spec_schema(ts: Any, driver: str, metadata: JSON, schema: JSON) -> Any:
     spec = {"driver": driver, "kvstore": "memory://", "metadata": metadata, "schema": schema}
-    return theirs.Spec(spec).schema.to_json()
+    return ts.Spec(spec).schema.to_json()
 
 
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
@@ -182,8 +178,8 @@ def test_existing_arrays_are_checked_equally(driver: str) -> None:
         schema |= {k: v for k, v in known.items() if draw.maybe(0.5)}
         metadata = draw.metadata(driver, rank)
         metadata = {k: v for k, v in metadata.items() if draw.maybe(0.1) and k != "fill_value"}
-        stated = properties_of(meta, WHOLE).metadata_json
-        metadata |= {k: v for k, v in stated.items() if draw.maybe(0.3) and k != "fill_value"}
+        written = properties_of(meta, WHOLE).metadata_json
+        metadata |= {k: v for k, v in written.items() if draw.maybe(0.3) and k != "fill_value"}
         cases.append(both(_opened, driver, _stored(driver, first), metadata, schema))
     compare(cases)
 
@@ -236,14 +232,14 @@ _OF_SCALARS: list[JSON] = [
 def test_specs_of_scalars_have_equal_properties(spec: JSON) -> None:
     """Without dimensions, Tessarr knows the domain whenever TensorStore knows it."""
 
-    def describe(ts: Any, what: str) -> Any:
-        found = getattr(ts.Spec(_placed(spec)), what)
-        found = found() if callable(found) else found
-        return found.to_json() if hasattr(found, "to_json") else found
+    def describe(ts: Any, name: str) -> Any:
+        value = getattr(ts.Spec(_placed(spec)), name)
+        value = value() if callable(value) else value
+        return value.to_json() if hasattr(value, "to_json") else value
 
-    for what in ("to_json", "domain", "rank", "transform", "schema", "shape", "dimension_units"):
-        _, here, there = both(describe, what)
-        assert agree(here, there), (what, here, there)
+    for name in ("to_json", "domain", "rank", "transform", "schema", "shape", "dimension_units"):
+        _, actual, expected = both(describe, name)
+        assert agree(actual, expected), (name, actual, expected)
 
 
 def _placed(spec: JSON) -> JSON:
@@ -251,5 +247,5 @@ def _placed(spec: JSON) -> JSON:
     if "base" in spec:
         return {**spec, "base": _placed(spec["base"])}
     if "layers" in spec:
-        return {**spec, "layers": [_placed(one) for one in spec["layers"]]}
+        return {**spec, "layers": [_placed(layer) for layer in spec["layers"]]}
     return {**spec, "kvstore": "memory://"}

@@ -14,16 +14,16 @@ theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's 
 RECHECKS: list[Any] = [None, True, False, "open", 0]
 
 
-def _seen(ts: Any, folder: Path, assumed: str, recheck: Any, *, there: bool) -> list[Any]:
+def _seen(ts: Any, folder: Path, assumed: str, recheck: Any, *, exists: bool) -> list[Any]:
     """Return the bounds with assumed metadata after another handle resizes the array."""
     spec = {"driver": "zarr3", "kvstore": f"file://{folder}/a/"}
-    given = {"dtype": "uint8", "shape": [10]}
-    if there:
-        other = ts.open(spec, create=True, **given).result()
+    options = {"dtype": "uint8", "shape": [10]}
+    if exists:
+        other = ts.open(spec, create=True, **options).result()
         other.resize(exclusive_max=[13]).result()
-    stated = {} if recheck is None else {"recheck_cached_metadata": recheck}
-    handle = ts.open(spec, open=True, **{assumed: True}, **given, **stated).result()
-    found: list[Any] = [repr(handle.domain)]
+    recheck_options = {} if recheck is None else {"recheck_cached_metadata": recheck}
+    handle = ts.open(spec, open=True, **{assumed: True}, **options, **recheck_options).result()
+    results: list[Any] = [repr(handle.domain)]
     for act in (
         lambda: repr(handle.resolve().result().domain),
         lambda: repr(handle.resolve(fix_resizable_bounds=True).result().domain),
@@ -33,15 +33,15 @@ def _seen(ts: Any, folder: Path, assumed: str, recheck: Any, *, there: bool) -> 
         lambda: repr(handle.resize(exclusive_max=[12]).result().resolve().result().domain),
     ):
         try:
-            found.append(act())
+            results.append(act())
         except ValueError:
-            found.append(ValueError)
-    return found
+            results.append(ValueError)
+    return results
 
 
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize("recheck", RECHECKS)
 @pytest.mark.parametrize("assumed", ["assume_metadata", "assume_cached_metadata"])
-def test_assumed_metadata(tmp_path: Path, assumed: str, recheck: Any, there: bool) -> None:
-    mine = _seen(ours, tmp_path / "ours", assumed, recheck, there=there)
-    assert mine == _seen(theirs, tmp_path / "theirs", assumed, recheck, there=there)
+def test_assumed_metadata(tmp_path: Path, assumed: str, recheck: Any, exists: bool) -> None:
+    mine = _seen(ours, tmp_path / "ours", assumed, recheck, exists=exists)
+    assert mine == _seen(theirs, tmp_path / "theirs", assumed, recheck, exists=exists)

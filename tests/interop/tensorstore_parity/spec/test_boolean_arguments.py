@@ -55,8 +55,8 @@ def _resized(name: str) -> Callable[[Any, Any], Any]:
 
 def _evaluate(name: str) -> Callable[[Any, Any], Any]:
     def use(ts: Any, value: Any) -> Any:
-        found = _opened(ts).storage_statistics(**{name: value}).result()
-        return found.not_stored, found.fully_stored
+        result = _opened(ts).storage_statistics(**{name: value}).result()
+        return result.not_stored, result.fully_stored
 
     return use
 
@@ -93,7 +93,7 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", USES)
-def test_what_has_a_truth_of_its_own_may_be_a_boolean(name: str) -> None:
+def test_object_with_bool_is_accepted_as_boolean(name: str) -> None:
     def describe(ts: Any, value: Any) -> Any:
         try:
             return USES[name](ts, value)

@@ -26,7 +26,7 @@ SHARDS: dict[str, Any] = {
 }
 BLOSC = {"cname": "blosclz", "clevel": 9, "typesize": 2, "shuffle": "bitshuffle"}
 COMPRESSED = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}
-FAR = {"driver": "gcs", "bucket": "my-bucket", "path": "path/to/array/"}
+BUCKET = {"driver": "gcs", "bucket": "my-bucket", "path": "path/to/array/"}
 OF_THE_PAGE: dict[str, Any] = {
     "shape": [1000, 1000],
     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [100, 100]}},
@@ -158,9 +158,9 @@ CASES = [
 ]
 
 
-def _describe(ts: Any, driver: str, stated: dict[str, Any], kvstore: Any) -> list[Any]:
+def _describe(ts: Any, driver: str, metadata: dict[str, Any], kvstore: Any) -> list[Any]:
     """Return the JSON of a spec, without reads and with all defaults."""
-    spec = ts.Spec({"driver": driver, "kvstore": kvstore, **stated})
+    spec = ts.Spec({"driver": driver, "kvstore": kvstore, **metadata})
     return [
         spec.to_json(),
         ts.Spec(spec.to_json(include_defaults=True)).to_json(include_defaults=True),
@@ -174,50 +174,50 @@ FACTS = (
 )
 
 
-def _build(ts: Any, driver: str, stated: dict[str, Any]) -> list[Any]:
+def _build(ts: Any, driver: str, metadata: dict[str, Any]) -> list[Any]:
     """Create an array, and return its documents and a spec that opens it again."""
     context = ts.Context()
-    spec = ts.Spec({"driver": driver, "kvstore": "memory://", **stated})
+    spec = ts.Spec({"driver": driver, "kvstore": "memory://", **metadata})
     needed: dict[str, Any] = {} if spec.dtype else {"dtype": "uint16"}
     if spec.domain is None or not spec.domain.size:
         needed["shape"] = [300, 400, 500]
     array = ts.open(spec, context=context, create=True, **needed).result()
-    at = (1,) * array.rank
-    array[at] = 1
+    index = (1,) * array.rank
+    array[index] = 1
     kvstore = ts.KvStore.open("memory://", context=context).result()
-    found = [array.spec().to_json(), array.schema.to_json(), repr(array.domain)]
-    found.append(sorted(kvstore.list().result()))
+    results = [array.spec().to_json(), array.schema.to_json(), repr(array.domain)]
+    results.append(sorted(kvstore.list().result()))
     again = ts.open(spec, context=context, open=True, create=False, delete_existing=False)
-    return [*found, outcome(lambda: repr(again.result())), repr(array[at].read().result())]
+    return [*results, outcome(lambda: repr(again.result())), repr(array[index].read().result())]
 
 
-@pytest.mark.parametrize(("driver", "name", "stated"), CASES)
-@pytest.mark.parametrize("kvstore", ["memory://path/to/", FAR], ids=["memory", "far"])
-def test_specs_of_the_page(driver: str, name: str, stated: Any, kvstore: Any) -> None:
-    told = [outcome(partial(_describe, ts, driver, stated, kvstore)) for ts in (ours, theirs)]
-    assert told[0] == told[1]
-    assert (told[0] is ValueError) == (name in REFUSED)
+@pytest.mark.parametrize(("driver", "name", "metadata"), CASES)
+@pytest.mark.parametrize("kvstore", ["memory://path/to/", BUCKET], ids=["memory", "far"])
+def test_specs_of_page(driver: str, name: str, metadata: Any, kvstore: Any) -> None:
+    results = [outcome(partial(_describe, ts, driver, metadata, kvstore)) for ts in (ours, theirs)]
+    assert results[0] == results[1]
+    assert (results[0] is ValueError) == (name in REFUSED)
 
 
-@pytest.mark.parametrize(("driver", "name", "stated"), CASES)
-def test_arrays_of_the_page(driver: str, name: str, stated: Any) -> None:
-    made = [outcome(partial(_build, ts, driver, stated)) for ts in (ours, theirs)]
-    assert made[0] == made[1]
-    assert (made[0] is ValueError) == (name in REFUSED)
+@pytest.mark.parametrize(("driver", "name", "metadata"), CASES)
+def test_arrays_of_page(driver: str, name: str, metadata: Any) -> None:
+    results = [outcome(partial(_build, ts, driver, metadata)) for ts in (ours, theirs)]
+    assert results[0] == results[1]
+    assert (results[0] is ValueError) == (name in REFUSED)
 
 
 @pytest.mark.parametrize("field", ["x", "y", "z"])
 @pytest.mark.parametrize("view", ["[1, 1]", "[1, ..., 1]", "[1]", "[:2, 1]", "[None, 1][0:3]"])
-def test_what_is_read_inside_of_elements(field: str, view: str) -> None:
+def test_read_inside_void_elements_matches_tensorstore(field: str, view: str) -> None:
     """One position inside an element is an array without dimensions; a write may replace it."""
     dtype = [["x", "<u2", [2, 3]], ["y", "<i4", [2]], ["z", "|S3"]]
     metadata = {"dtype": dtype, "shape": [4], "chunks": [2]}
-    found = []
+    results = []
     for ts in (ours, theirs):
         spec = {"driver": "zarr", "kvstore": "memory://", "field": field, "metadata": metadata}
         array = ts.open(spec, create=True).result()
         for part in (array[1][..., 1], eval(f"array{view}")):
             values = part.read().result()
-            found.append((values.shape, values.flags.writeable, values.tolist()))
-    assert found[:2] == found[2:]
-    assert found[1][1]
+            results.append((values.shape, values.flags.writeable, values.tolist()))
+    assert results[:2] == results[2:]
+    assert results[1][1]

@@ -61,7 +61,7 @@ _JSON: dict[str, list[Any]] = {
     "no_such": [1],
 }
 _RIGHT = {"dtype": "int8", "shape": [4], "create": True}
-_PLACE = {"driver": "zarr3", "kvstore": "memory://"}
+_SPEC = {"driver": "zarr3", "kvstore": "memory://"}
 
 
 def describe(ts: Any, json: dict[str, Any], keywords: dict[str, Any], only_spec: bool) -> Any:
@@ -72,7 +72,7 @@ def describe(ts: Any, json: dict[str, Any], keywords: dict[str, Any], only_spec:
         else:
             ts.open(json, **keywords).result()
     except _CLASSES as error:
-        return next(one for one in _CLASSES if isinstance(error, one))
+        return next(item for item in _CLASSES if isinstance(error, item))
     return None
 
 
@@ -81,9 +81,9 @@ def test_two_keywords_of_open(one: str, other: str) -> None:
     for first, second in itertools.product(_KEYWORDS[one], _KEYWORDS[other]):
         for wrong in ({one: first, other: second}, {other: second, one: first}):
             keywords = {**_RIGHT, **wrong}
-            expected = describe(theirs, _PLACE, keywords, False)
+            expected = describe(theirs, _SPEC, keywords, False)
             assert expected is not None
-            assert describe(ours, _PLACE, keywords, False) is expected, wrong
+            assert describe(ours, _SPEC, keywords, False) is expected, wrong
 
 
 @pytest.mark.parametrize("seed", range(20))

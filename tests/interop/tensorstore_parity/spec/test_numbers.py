@@ -49,7 +49,7 @@ def test_members_of_metadata(driver: str, metadata: dict[str, Any]) -> None:
     assert outcome(lambda: describe(ours)) == outcome(lambda: describe(theirs))
 
 
-def test_members_that_are_merged() -> None:
+def test_codec_member_spellings_are_equal() -> None:
     """Two spellings of a member are equal."""
     blosc = {"driver": "zarr", "compressor": {"id": "blosc", "clevel": 5.0}}
     metadata = {"compressor": {"id": "blosc", "clevel": 5, "shuffle": -1.0}}
@@ -71,7 +71,7 @@ TIMES = [True, False, np.True_, np.float32(1), np.int8(1), np.array(1.0), 1, -np
 
 
 @pytest.mark.parametrize("bounds", SLICES, ids=repr)
-def test_bytes_of_a_value(bounds: Any) -> None:
+def test_bytes_of_value(bounds: Any) -> None:
     """Only integers are valid byte counts."""
 
     def read(ts: Any) -> Any:
@@ -83,7 +83,7 @@ def test_bytes_of_a_value(bounds: Any) -> None:
 
 
 @pytest.mark.parametrize("time", TIMES, ids=repr)
-def test_since_when_what_is_known_is_fresh(time: Any) -> None:
+def test_staleness_bound_numbers_match_tensorstore(time: Any) -> None:
     def read(ts: Any) -> Any:
         store = ts.KvStore.open("memory://").result()
         store["a"] = b"0"

@@ -38,7 +38,7 @@ def _with_array(ts: Any, resources: Any = None) -> Any:
     return context
 
 
-def _layers(units: list[list[str | None]], **stated: Any) -> Callable[[Any], Any]:
+def _layers(units: list[list[str | None]], **fields: Any) -> Callable[[Any], Any]:
     def make(ts: Any) -> Any:
         layers = [
             ts.open(
@@ -46,25 +46,25 @@ def _layers(units: list[list[str | None]], **stated: Any) -> Callable[[Any], Any
                 create=True,
                 dtype="int8",
                 shape=[4],
-                dimension_units=one,
+                dimension_units=layer_unit,
             ).result()
-            for one in units
+            for layer_unit in units
         ]
-        stack = ts.stack(layers, **stated)
+        stack = ts.stack(layers, **fields)
         return [str(unit) for unit in stack.dimension_units], stack.spec().to_json()
 
     return make
 
 
-def _evaluate(**stated: Any) -> Callable[[Any], Any]:
+def _evaluate(**fields: Any) -> Callable[[Any], Any]:
     """Open the other package's array by a spec without a format."""
 
     def find(ts: Any) -> Any:
         context = _with_array(ts, {"cache_pool#a": {"total_bytes_limit": 1000}})
-        spec = ts.Spec({"driver": "auto", **MEMORY, **stated})
+        spec = ts.Spec({"driver": "auto", **MEMORY, **fields})
         store = ts.open(spec, context=context).result()
-        told = store.spec(retain_context=True).to_json()
-        return spec.to_json(), spec.to_json(include_defaults=True), str(store.domain), told
+        document = store.spec(retain_context=True).to_json()
+        return spec.to_json(), spec.to_json(include_defaults=True), str(store.domain), document
 
     return find
 
@@ -72,16 +72,16 @@ def _evaluate(**stated: Any) -> Callable[[Any], Any]:
 def _fill(json: Any = None, *, first: str | None = None, **later: Any) -> Callable[[Any], Any]:
     """Return the fill values of a spec and of the array that it creates."""
 
-    def tell(ts: Any) -> Any:
-        stated = {} if json is None else {"schema": {"fill_value": json}}
+    def evaluate(ts: Any) -> Any:
+        fields = {} if json is None else {"schema": {"fill_value": json}}
         dtype = {} if first is None else {"dtype": first}
-        spec = ts.Spec({"driver": "zarr3", **MEMORY, **dtype, **stated})
+        spec = ts.Spec({"driver": "zarr3", **MEMORY, **dtype, **fields})
         spec.update(**later)
-        told, known = spec.to_json(), spec.fill_value
+        document, known = spec.to_json(), spec.fill_value
         fill = ts.open(spec, create=True, shape=[2]).result().fill_value
-        return told, str(known.dtype), known.tolist(), str(fill.dtype), fill.tolist()
+        return document, str(known.dtype), known.tolist(), str(fill.dtype), fill.tolist()
 
-    return tell
+    return evaluate
 
 
 def _updated(ts: Any, **options: Any) -> Any:
@@ -101,7 +101,7 @@ def _class_of(act: Callable[..., Any], *arguments: Any) -> str:
     classes = (TypeError, OverflowError, ValueError)
     with pytest.raises(classes) as caught:
         act(*arguments)
-    return next(one.__name__ for one in classes if caught.errisinstance(one))
+    return next(cls.__name__ for cls in classes if caught.errisinstance(cls))
 
 
 SCENES: dict[str, Callable[[Any], Any]] = {
@@ -180,16 +180,16 @@ SCENES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_as_tensorstore_has_it(name: str) -> None:
+def test_spec_fields_match_tensorstore(name: str) -> None:
     assert SCENES[name](ours) == SCENES[name](theirs)
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_what_may_be_created_is_opened_in_any_format(ts: Any) -> None:
+def test_open_or_create_detects_any_format(ts: Any) -> None:
     context = ts.Context()
-    wanted = {"context": context, "create": True}
-    ts.open({"driver": "zarr3", **MEMORY}, dtype="int8", shape=[3], **wanted).result()
-    assert ts.open("memory://|auto:", open=True, **wanted).result().shape == (3,)
+    options = {"context": context, "create": True}
+    ts.open({"driver": "zarr3", **MEMORY}, dtype="int8", shape=[3], **options).result()
+    assert ts.open("memory://|auto:", open=True, **options).result().shape == (3,)
 
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
@@ -237,8 +237,8 @@ def test_refused(ts: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_a_deep_copy_has_caches_of_its_own(ts: Any, tmp_path: Path) -> None:
-    one = ts.open(
+def test_deep_copied_context_has_own_caches(ts: Any, tmp_path: Path) -> None:
+    array = ts.open(
         {
             "driver": "zarr",
             "kvstore": {"driver": "file", "path": f"{tmp_path}/"},
@@ -250,12 +250,12 @@ def test_a_deep_copy_has_caches_of_its_own(ts: Any, tmp_path: Path) -> None:
         shape=[100, 100],
         context=ts.Context({"cache_pool": {"total_bytes_limit": 10**6}}),
     ).result()
-    assert copy.copy(one) is one
-    other = copy.deepcopy(one)
-    one[0, 0] = 42
+    assert copy.copy(array) is array
+    other = copy.deepcopy(array)
+    array[0, 0] = 42
     assert other[0, 0].read().result() == 42
-    one[0, 0] = 43
-    assert (one[0, 0].read().result(), other[0, 0].read().result()) == (43, 42)
+    array[0, 0] = 43
+    assert (array[0, 0].read().result(), other[0, 0].read().result()) == (43, 42)
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
@@ -270,7 +270,7 @@ def test_arrays_in_memory_take_part_in_no_transaction(ts: Any) -> None:
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_what_is_stored_of_a_view_that_is_outside_is_refused_as_reading_is(ts: Any) -> None:
+def test_statistics_of_outside_view_raise_like_read(ts: Any) -> None:
     array = ts.open({"driver": "zarr3", **MEMORY}, **NEW).result()
     view = array[ts.IndexDomain(shape=[2])][[2, 1]]
     for act in (view.read, view.storage_statistics):
@@ -279,12 +279,12 @@ def test_what_is_stored_of_a_view_that_is_outside_is_refused_as_reading_is(ts: A
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-def test_each_staleness_bound_is_read(ts: Any) -> None:
+def test_staleness_bound_forms_match_tensorstore(ts: Any) -> None:
     with pytest.raises(TypeError, match="recheck_cached_data"):
         _updated(ts, recheck_cached="open", recheck_cached_data="x")
 
 
-def test_what_cannot_tell_what_is_stored_says_so_later() -> None:
+def test_statistics_without_support_fail_in_future() -> None:
     future = ours.stack([ours.array(np.zeros(2))]).storage_statistics()
     with pytest.raises(NotImplementedError):
         future.result()
@@ -294,11 +294,32 @@ def test_what_cannot_tell_what_is_stored_says_so_later() -> None:
 def test_open_handles_see_array_recreated_by_transaction(ts: Any) -> None:
     context = ts.Context()
     spec = {"driver": "zarr3", "kvstore": "memory://"}
-    wanted = {"context": context, "create": True, "dtype": "int8", "shape": [7]}
-    handle = ts.open(spec, **wanted).result()
+    options = {"context": context, "create": True, "dtype": "int8", "shape": [7]}
+    handle = ts.open(spec, **options).result()
     handle.resize(exclusive_max=[3]).result()
     transaction = ts.Transaction()
-    ts.open(spec, delete_existing=True, transaction=transaction, **wanted).result()
+    ts.open(spec, delete_existing=True, transaction=transaction, **options).result()
     assert handle.read().result().shape == (3,)
     transaction.commit_sync()
     assert handle.read().result().shape == (7,)
+
+
+@pytest.mark.parametrize("name", ["fill_value", "dimension_units", "domain", "chunk_layout"])
+def test_contradictory_layout_affects_only_the_layout(name: str) -> None:
+    """The chunk layout of schema and metadata differ; other properties stay available."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": [3, 4]}}
+    layout = {"write_chunk": {"shape": [5, 5]}}
+    spec = {
+        **MEMORY,
+        "driver": "zarr3",
+        "dtype": "int8",
+        "metadata": {"chunk_grid": grid},
+        "schema": {"chunk_layout": layout, "fill_value": 3},
+    }
+    if name == "chunk_layout":
+        for ts in (ours, theirs):
+            with pytest.raises(ValueError, match="write_chunk"):
+                _ = ts.Spec(spec).chunk_layout
+    else:
+        assert repr(getattr(ours.Spec(spec), name)) == repr(getattr(theirs.Spec(spec), name))
+        assert ours.Spec(spec)[2:].fill_value == theirs.Spec(spec)[2:].fill_value

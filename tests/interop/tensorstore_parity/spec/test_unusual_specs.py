@@ -30,7 +30,7 @@ MODES = ["open", "create", "delete_existing", "assume_metadata", "assume_cached_
 BOUNDS = [True, False, "open", 1.5, 0, -1, 2**62, 2**63, -(2**63), 1e300, -1e300]
 BOUNDS += [float("inf"), float("-inf"), float("nan"), "x", None]
 
-PLACES: list[dict[str, Any]] = [
+KVSTORES: list[dict[str, Any]] = [
     *({"driver": driver, "bucket": name} for driver in ("s3", "gcs") for name in BUCKETS),
     *({"driver": driver, "bucket": "abc", "path": p} for driver in ("s3", "gcs") for p in PATHS),
     *({"driver": "http", "base_url": url, "path": path} for url in WEB for path in PATHS[-6:]),
@@ -41,26 +41,26 @@ PLACES: list[dict[str, Any]] = [
 ]
 
 
-def compare(tell: Callable[[Any], Any]) -> None:
+def compare(read_property: Callable[[Any], Any]) -> None:
     """Assert that both return equal results, or raise errors of the same kind."""
-    assert outcome(lambda: tell(ours)) == outcome(lambda: tell(theirs))
+    assert outcome(lambda: read_property(ours)) == outcome(lambda: read_property(theirs))
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
-def test_places(place: dict[str, Any]) -> None:
+@pytest.mark.parametrize("kvstore", KVSTORES, ids=str)
+def test_places(kvstore: dict[str, Any]) -> None:
     def describe(ts: Any) -> Any:
-        spec = ts.KvStore.Spec(place)
+        spec = ts.KvStore.Spec(kvstore)
         return spec.to_json(), spec.path, spec.copy().to_json(include_defaults=True)
 
     def url(ts: Any) -> Any:
-        return ts.KvStore.Spec(place).url
+        return ts.KvStore.Spec(kvstore).url
 
     compare(describe)
     compare(url)
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)
-def test_since_when_what_is_remembered_is_fresh(bound: Any) -> None:
+def test_staleness_bound_spellings_match_tensorstore(bound: Any) -> None:
     def parse(ts: Any) -> Any:
         return ts.Spec({"driver": "zarr3", "recheck_cached_metadata": bound}).to_json()
 
@@ -93,8 +93,8 @@ def test_modes(first: str, second: str, driver: str) -> None:
     def parse(ts: Any) -> Any:
         return ts.Spec({"driver": driver, first: True, second: True}).to_json()
 
-    for told in (changed, both, parse):
-        compare(told)
+    for act in (changed, both, parse):
+        compare(act)
 
 
 GRID = {"name": "regular", "configuration": {"chunk_shape": [2]}}
@@ -119,8 +119,8 @@ def _of_two_codecs() -> list[Any]:
         {"driver": "stack", "layers": [zarr3]},
         {**zarr, "metadata": {"compressor": None}, "schema": {"codec": {"driver": "zarr"}}},
         *(
-            {**zarr3, "metadata": {"codecs": one}, "schema": {"codec": {**gzip, "codecs": other}}}
-            for one, other in pairs
+            {**zarr3, "metadata": {"codecs": first}, "schema": {"codec": {**gzip, "codecs": other}}}
+            for first, other in pairs
         ),
     ]
 
@@ -128,7 +128,7 @@ def _of_two_codecs() -> list[Any]:
 def _ranked() -> list[tuple[str, Any]]:
     """Return drivers and schemas that define the rank in several forms."""
     schemas: list[Any] = [{"rank": 2}, {"dimension_units": [None, "m"]}, {"domain": {"rank": 2}}]
-    schemas += [{"chunk_layout": one} for one in ({"rank": 2}, {"grid_origin": [0, 0]})]
+    schemas += [{"chunk_layout": member} for member in ({"rank": 2}, {"grid_origin": [0, 0]})]
     return [(driver, schema) for driver in ("zarr", "zarr3", "auto") for schema in schemas]
 
 
@@ -171,7 +171,7 @@ SPECS: list[Any] = [
     *({**CAST, "base": {**ZARR, "driver": name, "schema": schema}} for name, schema in _ranked()),
     {**CAST, "base": {**ZARR, "schema": {"fill_value": 3}}},
 ]
-TOLD: dict[str, Callable[[Any], Any]] = {
+PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "JSON": lambda spec: spec.to_json(),
     "JSON of chunks, with defaults": lambda spec: spec.to_json(include_defaults=True)["schema"].get(
         "chunk_layout"
@@ -189,26 +189,28 @@ TOLD: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _tell(tell: Callable[[Any], Any], spec: Any, ts: Any) -> Any:
-    return tell(ts.Spec(spec))
+def _evaluate(read_property: Callable[[Any], Any], spec: Any, ts: Any) -> Any:
+    return read_property(ts.Spec(spec))
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_what_specs_tell(spec: Any) -> None:
-    for tell in TOLD.values():
-        compare(partial(_tell, tell, spec))
+def test_spec_properties_match_tensorstore(spec: Any) -> None:
+    for read_property in PROPERTIES.values():
+        compare(partial(_evaluate, read_property, spec))
 
 
-@pytest.mark.parametrize("spec", [one for one in SPECS if one["driver"] == "array"], ids=str)
-def test_elements_as_json_are_compared_with_the_schema_when_they_are_opened(spec: Any) -> None:
+@pytest.mark.parametrize(
+    "spec", [actual for actual in SPECS if actual["driver"] == "array"], ids=str
+)
+def test_inline_array_elements_meet_schema(spec: Any) -> None:
     def opened(ts: Any) -> Any:
         store = ts.open(spec).result()
         return str(store.domain), store.chunk_layout.to_json(), store.read().result().tolist()
 
-    one, other = outcome(lambda: opened(ours)), outcome(lambda: opened(theirs))
+    actual, other = outcome(lambda: opened(ours)), outcome(lambda: opened(theirs))
     if "domain" in spec.get("schema", {}) and spec["schema"]["domain"] == {"shape": [3]}:
-        other = one  # TensorStore refuses it, although it equals the array's
-    assert one == other
+        other = actual  # TensorStore refuses it, although it equals the array's
+    assert actual == other
 
 
 CHANGES: list[tuple[Any, Callable[[Any], dict[str, Any]]]] = [
@@ -236,9 +238,9 @@ CHANGES: list[tuple[Any, Callable[[Any], dict[str, Any]]]] = [
 )
 def test_changes(spec: Any, change: Callable[[Any], dict[str, Any]]) -> None:
     def changed(ts: Any) -> Any:
-        made = ts.Spec(spec)
-        made.update(**change(ts))
-        return made.to_json()
+        created_spec = ts.Spec(spec)
+        created_spec.update(**change(ts))
+        return created_spec.to_json()
 
     compare(changed)
 
@@ -256,10 +258,10 @@ def test_fill_values_of_other_data_types(driver: str, dtype: str, fill: Any, apa
     """Creation converts them, at any position of the data type in the spec."""
 
     def created(ts: Any) -> Any:
-        made = ts.Spec({"driver": driver, "kvstore": "memory://a/"})
-        made.update(**({"fill_value": fill} if apart else {"dtype": dtype}))
-        made.update(**({"dtype": dtype} if apart else {"fill_value": fill}))
-        store = ts.open(made, create=True, shape=[2, 3]).result()
+        spec = ts.Spec({"driver": driver, "kvstore": "memory://a/"})
+        spec.update(**({"fill_value": fill} if apart else {"dtype": dtype}))
+        spec.update(**({"dtype": dtype} if apart else {"fill_value": fill}))
+        store = ts.open(spec, create=True, shape=[2, 3]).result()
         return str(store.fill_value), str(store[0, 0].read().result())
 
     compare(created)
@@ -294,13 +296,13 @@ OPEN_FORMATS: list[Any] = [
 def test_context_bound_before_format_detection_is_in_spec(
     spec: Any, change: dict[str, Any], *, include_defaults: bool
 ) -> None:
-    given = {"cache_pool": {"total_bytes_limit": 5}, "s3_request_retries": {"max_retries": 4}}
+    settings = {"cache_pool": {"total_bytes_limit": 5}, "s3_request_retries": {"max_retries": 4}}
 
     def bound(ts: Any) -> Any:
-        made = ts.Spec(spec)
-        made.update(context=ts.Context(given))
-        made.update(**change)
-        return made
+        created_spec = ts.Spec(spec)
+        created_spec.update(context=ts.Context(settings))
+        created_spec.update(**change)
+        return created_spec
 
     compare(lambda ts: repr(bound(ts)))
     compare(lambda ts: bound(ts).to_json(include_defaults))
@@ -368,16 +370,16 @@ def test_open_views_have_equal_specs(kinds: str, *, minimal: bool, include_defau
 
 @pytest.mark.parametrize("spec", NULLS, ids=str)
 @pytest.mark.parametrize("above", [{}, {"cache_pool": {"total_bytes_limit": 5}}], ids=str)
-def test_null_is_what_the_context_above_has_of_the_kind(above: Any, spec: Any) -> None:
+def test_null_resource_refers_to_parent_context(above: Any, spec: Any) -> None:
     def describe(ts: Any) -> Any:
         parent = ts.Context({**above, "cache_pool#1": {"total_bytes_limit": 6}})
-        context, found = ts.Context(spec, parent), []
+        context, results = ts.Context(spec, parent), []
         for name in ("cache_pool", "cache_pool#1", "cache_pool#2"):
             try:
-                found.append((context[name].to_json(), context[name] == parent["cache_pool"]))
+                results.append((context[name].to_json(), context[name] == parent["cache_pool"]))
             except ValueError:
-                found.append(None)
-        return found
+                results.append(None)
+        return results
 
     compare(describe)
 
@@ -424,7 +426,7 @@ def _build(package: Any, driver: str, context: Any = None, **members: Any) -> An
         ("zarr", {"metadata": {"dtype": "|b1", "chunks": [3], "fill_value": 0}}, (3,)),
     ],
 )
-def test_arrays_that_tensorstore_does_not_create(
+def test_creation_refused_by_tensorstore_has_expected_shape(
     driver: str, members: dict[str, Any], expected: tuple[int, ...]
 ) -> None:
     assert _build(ours, driver, **members).shape == expected
@@ -439,7 +441,7 @@ def test_elements_of_no_bytes() -> None:
         _build(ours, "zarr", **members)
 
 
-def test_bytes_of_records_that_are_resized() -> None:
+def test_void_view_of_records_resizes() -> None:
     def describe(package: Any) -> Any:
         context = package.Context()
         metadata = {"data_type": _STRUCT, "codecs": [_BYTES]}
@@ -455,27 +457,27 @@ def test_bytes_of_records_that_are_resized() -> None:
 
 
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-def test_labels_that_a_spec_gets_once_its_shape_is_known(driver: str) -> None:
+def test_spec_labels_follow_known_shape(driver: str) -> None:
     def describe(package: Any) -> Any:
         schema = {"dtype": "int8", "domain": {"shape": [4]}}
         spec = package.Spec({"driver": driver, "kvstore": "memory://", "schema": schema})
         spec.update(domain=package.IndexDomain(shape=[4], labels=["x"]))
-        made = package.open(spec, create=True).result()
-        names = made.spec().to_json()["metadata"].get("dimension_names")
-        return names, spec.domain.labels, made.domain.labels
+        array = package.open(spec, create=True).result()
+        names = array.spec().to_json()["metadata"].get("dimension_names")
+        return names, spec.domain.labels, array.domain.labels
 
     names = ["x"] if driver == "zarr3" else None
     assert describe(ours) == (names, ("x",), ("x",))
     assert describe(theirs) == (names, ("",), ("",))
 
 
-def test_a_view_of_a_schema_without_a_rank() -> None:
+def test_view_of_schema_without_rank() -> None:
     """TensorStore's process ends."""
     with pytest.raises(ArgumentError, match="no rank"):
         ours.Schema()[1:2]
 
 
-def test_a_downsampled_view_of_layers_with_a_dimension_less() -> None:
+def test_downsampled_view_of_layers_with_dimension_less() -> None:
     def spec(package: Any) -> Any:
         layers = [package.array(np.zeros((2, 3), "i1"))] * 2
         return package.downsample(package.stack(layers)[0], [1, 2], "max").spec()

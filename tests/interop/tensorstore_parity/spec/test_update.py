@@ -47,7 +47,7 @@ _UPDATES = [
     *("recheck_cached_metadata=5, recheck_cached_data=7", "minimal_spec=True"),
     *("context=ts.Context()", "strip_context=True", "kvstore=ts.KvStore.Spec('memory://b/')"),
 ]
-_TOLD = [
+_PROPERTIES = [
     "to_json()",
     "rank",
     "dtype",
@@ -61,17 +61,17 @@ _TOLD = [
 
 def _answers(ts: Any, spec: dict[str, Any], updates: tuple[str, ...]) -> Any:
     """Return the JSON of a spec after updates, or the error of an update."""
-    made = ts.Spec(spec)
+    created_spec = ts.Spec(spec)
     try:
         for update in updates:
-            eval(f"spec.update({update})", {"ts": ts, "spec": made})
-        return [repr(eval(f"spec.{member}", {"spec": made})) for member in _TOLD]
+            eval(f"spec.update({update})", {"ts": ts, "spec": created_spec})
+        return [repr(eval(f"spec.{member}", {"spec": created_spec})) for member in _PROPERTIES]
     except (TypeError, ValueError, NotImplementedError) as error:
         return TypeError if isinstance(error, TypeError) else ValueError
 
 
 @pytest.mark.parametrize("name", _SPECS)
-def test_specs_are_updated_as_there(name: str) -> None:
+def test_spec_updates_match_tensorstore(name: str) -> None:
     """Updates match for all combinations of earlier and later arguments."""
     twice = itertools.product(_UPDATES[::3], _UPDATES[::2])
     for updates in [(), *((update,) for update in _UPDATES), *twice]:
@@ -88,35 +88,40 @@ _MODES = ["open", "create", "delete_existing", "assume_metadata", "assume_cached
 def _opened(ts: Any, spec: dict[str, Any], keywords: dict[str, Any], *, exists: bool) -> Any:
     """Return the opened array or the error, with or without an existing array, and the keys."""
     context = ts.Context()
-    place = {"driver": spec["driver"], "kvstore": "memory://a/"}
+    kvstore = {"driver": spec["driver"], "kvstore": "memory://a/"}
     if exists:
-        stored = ts.open(place, create=True, shape=[4], dtype="int8", context=context).result()
+        stored = ts.open(kvstore, create=True, shape=[4], dtype="int8", context=context).result()
         stored[...] = [1, 2, 3, 4]
-    found: Any = ValueError
+    error: Any = ValueError
     try:
-        array = ts.open({**place, **spec}, context=context, **keywords).result()
-        found = array.dtype.name, array.shape, array.chunk_layout.read_chunk.shape
-        found = *found, array.read().result().tolist()
+        array = ts.open({**kvstore, **spec}, context=context, **keywords).result()
+        error = array.dtype.name, array.shape, array.chunk_layout.read_chunk.shape
+        error = *error, array.read().result().tolist()
     except (ValueError, NotImplementedError):
         pass
-    return found, sorted(ts.KvStore.open("memory://", context=context).result().list().result())
+    return error, sorted(ts.KvStore.open("memory://", context=context).result().list().result())
 
 
 @pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-def test_arrays_are_opened_and_created_as_there(driver: str, *, exists: bool) -> None:
+def test_open_modes_match_tensorstore(driver: str, *, exists: bool) -> None:
     """The test uses all pairs of modes, in JSON and as keywords."""
-    modes = [{}, *({one: True} for one in _MODES)]
-    wanted = [{"dtype": "int8", "shape": [4]}, {"dtype": "int16", "shape": [4]}, {"shape": [5]}, {}]
-    for said, given, parts in itertools.product(modes, [*modes, {"open": False}], wanted):
-        if "dtype" not in parts and "delete_existing" in {**said, **given}:
+    modes = [{}, *({flags: True} for flags in _MODES)]
+    schemas = [
+        {"dtype": "int8", "shape": [4]},
+        {"dtype": "int16", "shape": [4]},
+        {"shape": [5]},
+        {},
+    ]
+    for said, mode, parts in itertools.product(modes, [*modes, {"open": False}], schemas):
+        if "dtype" not in parts and "delete_existing" in {**said, **mode}:
             continue  # Tessarr deletes no keys if it cannot create the array
         answers = (
-            _opened(ts, {"driver": driver, **said}, {**given, **parts}, exists=exists)
+            _opened(ts, {"driver": driver, **said}, {**mode, **parts}, exists=exists)
             for ts in (ours, theirs)
         )
         mine, other = answers
-        assert mine == other, (said, given, parts)
+        assert mine == other, (said, mode, parts)
 
 
 _KEYS = ["a", "a/b", "", "/", "a/", "/a", "a//b", ".", "..", "a/../b", "a\0b", ".zarray", "é"]
@@ -129,7 +134,7 @@ _LAYERS: list[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("layers", _LAYERS)
-def test_stacked_stores_have_the_keys_of_their_layers(layers: list[dict[str, Any]]) -> None:
+def test_kvstack_has_keys_of_layers(layers: list[dict[str, Any]]) -> None:
     def answer(ts: Any, key: str) -> Any:
         context = ts.Context()
         spec = {"driver": "kvstack", "layers": layers}
@@ -139,9 +144,9 @@ def test_stacked_stores_have_the_keys_of_their_layers(layers: list[dict[str, Any
         except ValueError:
             return ValueError
         base = ts.KvStore.open("memory://", context=context).result()
-        found = stack.read(key).result().value, stack.list().result(), base.list().result()
+        results = stack.read(key).result().value, stack.list().result(), base.list().result()
         stack.delete_range(ts.KvStore.KeyRange(key, f"{key}x")).result()
-        return *found, base.list().result()
+        return *results, base.list().result()
 
     for key in _KEYS:
         assert answer(ours, key) == answer(theirs, key), key
@@ -149,15 +154,15 @@ def test_stacked_stores_have_the_keys_of_their_layers(layers: list[dict[str, Any
 
 @pytest.mark.parametrize("path", ["/", "", "a", "/a", "//", "a//b/"])
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-def test_where_arrays_in_memory_are(driver: str, path: str) -> None:
+def test_memory_array_paths_match_tensorstore(driver: str, path: str) -> None:
     """A single slash is the empty path."""
 
     def answer(ts: Any) -> Any:
         spec = {"driver": driver, "kvstore": {"driver": "memory", "path": path}}
         array = ts.open(spec, create=True, dtype="int8", shape=[2]).result()
         array[...] = 1
-        place = array.kvstore
-        return place.path, place.url, place.list().result(), array.spec().url, array.url
+        kvstore = array.kvstore
+        return kvstore.path, kvstore.url, kvstore.list().result(), array.spec().url, array.url
 
     assert answer(ours) == answer(theirs)
 
@@ -169,18 +174,18 @@ _ALSO = [
 ]
 
 
-@pytest.mark.parametrize("how", ["keywords", "mode", "open"])
+@pytest.mark.parametrize("method", ["keywords", "mode", "open"])
 @pytest.mark.parametrize("also", _ALSO)
-def test_detected_format_opens_existing_array(how: str, also: tuple[str, ...]) -> None:
+def test_detected_format_opens_existing_array(method: str, also: tuple[str, ...]) -> None:
     flags = {"open": True, **dict.fromkeys(also, True)}
 
     def answer(ts: Any) -> Any:
         context = ts.Context()
         ts.open(_BASE, context=context, create=True, dtype="int8", shape=[3]).result()[...] = 5
         spec = ts.Spec("memory://")
-        spec.update(**({"open_mode": ts.OpenMode(**flags)} if how == "mode" else flags))
-        given = flags if how == "open" else {}
-        opened = ts.open("memory://" if given else spec, context=context, **given).result()
+        spec.update(**({"open_mode": ts.OpenMode(**flags)} if method == "mode" else flags))
+        arguments = flags if method == "open" else {}
+        opened = ts.open("memory://" if arguments else spec, context=context, **arguments).result()
         said = (
             repr(spec.open_mode),
             spec.to_json(),
@@ -192,10 +197,10 @@ def test_detected_format_opens_existing_array(how: str, also: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("mode", ["open", 5, {}, True])
-def test_an_open_mode_is_nothing_else(mode: Any) -> None:
+def test_open_mode_argument_of_other_type_is_refused(mode: Any) -> None:
     opened = ours.open(_BASE, create=True, dtype="int8", shape=[3]).result()
-    for given in (ours.Spec(_BASE).update, opened.spec):
+    for act in (ours.Spec(_BASE).update, opened.spec):
         with pytest.raises(TypeError, match="open_mode"):
-            given(open_mode=mode)
+            act(open_mode=mode)
     with pytest.raises(TypeError, match="open_mode"):
         ours.open(_BASE, open_mode=mode)

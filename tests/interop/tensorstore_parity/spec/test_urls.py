@@ -27,35 +27,39 @@ PARTS = [
 ]
 
 
-def _expand(ts: Any, given: Any) -> Any:
+def _expand(ts: Any, source: Any) -> Any:
     """Return the JSON of a spec, and the location of the array that it creates."""
-    spec = ts.Spec(given)
+    spec = ts.Spec(source)
     again = ts.Spec(spec.to_json())
-    told = [spec.to_json(), repr(spec), spec.url, spec == again, repr(spec.kvstore)]
-    if "zarr" in told[0]["driver"] and told[0]["kvstore"]["driver"] == "memory":
+    results = [spec.to_json(), repr(spec), spec.url, spec == again, repr(spec.kvstore)]
+    if "zarr" in results[0]["driver"] and results[0]["kvstore"]["driver"] == "memory":
         context = ts.Context()
-        made = ts.open(given, context=context, create=True, dtype="int8", shape=[2]).result()
-        told += [made.url, made.spec().to_json()["kvstore"], made.kvstore.path]
-        told.append(sorted(ts.KvStore.open("memory://", context=context).result().list().result()))
-    return told
+        array = ts.open(source, context=context, create=True, dtype="int8", shape=[2]).result()
+        results += [array.url, array.spec().to_json()["kvstore"], array.kvstore.path]
+        results.append(
+            sorted(ts.KvStore.open("memory://", context=context).result().list().result())
+        )
+    return results
 
 
-def _compare(given: Any) -> None:
-    assert outcome(lambda: _expand(ours, given)) == outcome(lambda: _expand(theirs, given)), given
+def _compare(source: Any) -> None:
+    assert outcome(lambda: _expand(ours, source)) == outcome(lambda: _expand(theirs, source)), (
+        source
+    )
 
 
 @pytest.mark.parametrize("within", PATHS)
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("driver", ["zarr3", "zarr2", "auto"])
 def test_paths_with_slashes_anywhere(driver: str, path: str, within: str) -> None:
-    place = {"driver": "memory", "path": path}
-    for given in (
+    kvstore = {"driver": "memory", "path": path}
+    for source in (
         f"memory://{path}",
         f"memory://{path}|{driver}:{within}",
         {"driver": driver, "kvstore": f"memory://{path}", "path": within},
-        {"driver": driver, "kvstore": place, "path": within},
+        {"driver": driver, "kvstore": kvstore, "path": within},
     ):
-        _compare(given)
+        _compare(source)
 
 
 @pytest.mark.parametrize("url", STORES)
@@ -69,9 +73,9 @@ def test_places(url: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_follows_places(part: str) -> None:
-    for place in ("memory://a", "file:///a/"):
-        _compare(f"{place}|{part}")
+def test_url_suffixes_match_tensorstore(part: str) -> None:
+    for prefix in ("memory://a", "file:///a/"):
+        _compare(f"{prefix}|{part}")
 
 
 @pytest.mark.parametrize("character", sorted({*map(chr, range(32, 127)), "é"} - {"\\"}))
@@ -87,15 +91,15 @@ def test_characters_of_paths(character: str) -> None:
             {"driver": "zip", "base": "memory://a.zip", "path": path[1:]},
         ]
         document = {"driver": "json", "kvstore": "memory://a", "json_pointer": path}
-        urls = [ts.KvStore.Spec(one).url for one in places]
+        urls = [ts.KvStore.Spec(location).url for location in places]
         return [*urls, outcome(lambda: ts.Spec(document).url)]
 
     assert expand(ours) == expand(theirs)
 
 
 def test_endpoints_have_no_url() -> None:
-    for given in ({"bucket": "bucket"}, {}):
-        spec = {"driver": "s3", "endpoint": "http://localhost", "path": "a", **given}
+    for bucket in ({"bucket": "bucket"}, {}):
+        spec = {"driver": "s3", "endpoint": "http://localhost", "path": "a", **bucket}
         for ts in (ours, theirs):
             with pytest.raises(NotImplementedError):
                 _ = ts.KvStore.Spec(spec).url
@@ -107,8 +111,8 @@ def test_encoded_characters_of_web_addresses(number: int, path: str) -> None:
     """Characters with a meaning in URLs stay encoded; all other characters belong to the path."""
 
     def expand(ts: Any, base: str) -> Any:
-        made = ts.KvStore.Spec({"driver": "http", "base_url": base, "path": path})
-        return made.to_json(), made.url, ts.KvStore.Spec(base).to_json(), (made / "z").url
+        spec = ts.KvStore.Spec({"driver": "http", "base_url": base, "path": path})
+        return spec.to_json(), spec.url, ts.KvStore.Spec(base).to_json(), (spec / "z").url
 
     for base in (f"http://h/a%{number:02x}b", f"http://h/a%20/b%{number:02X}%25/@c?x=%20"):
         mine, other = (outcome(lambda ts=ts, base=base: expand(ts, base)) for ts in (ours, theirs))

@@ -48,10 +48,10 @@ def test_bounds_without_end_are_refused_in_opening_only(base: str, domain: Any) 
     casts = {"driver": "cast", "dtype": "float32"}
     specs = [plain, {**casts, "base": BASES[base], "schema": schema}, {**casts, "base": plain}]
     for spec in specs:
-        here, there = both(lambda package, spec=spec: package.Spec(spec).to_json())
-        assert here == there
-        here, there = both(lambda package, spec=spec: repr(package.Spec(spec).domain))
-        assert here == there
+        actual, expected = both(lambda package, spec=spec: package.Spec(spec).to_json())
+        assert actual == expected
+        actual, expected = both(lambda package, spec=spec: repr(package.Spec(spec).domain))
+        assert actual == expected
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_bounds_without_end_are_refused_in_opening_only(base: str, domain: Any) 
     ],
     ids=str,
 )
-def test_the_domain_of_an_array_is_its_own(domain: Any) -> None:
+def test_domain_ignores_schema_labels(domain: Any) -> None:
     """The domain excludes the labels of the schema; a contradicting schema raises an error."""
     spec = {**ARRAY, "schema": {"domain": domain}}
     for tell in (
@@ -72,13 +72,13 @@ def test_the_domain_of_an_array_is_its_own(domain: Any) -> None:
         lambda package: package.Spec(spec).to_json(),
         lambda package: package.Spec(spec).update(domain=package.IndexDomain(shape=[2, 2])),
     ):
-        here, there = both(tell)
-        assert here == there
-    here, there = both(lambda package: repr(package.open(spec).result().domain))
+        actual, expected = both(tell)
+        assert actual == expected
+    actual, expected = both(lambda package: repr(package.open(spec).result().domain))
     if domain == {"labels": ["x", "y"]}:
-        assert (here, there) == ("{ [0, 2), [0, 2) }", ValueError)
+        assert (actual, expected) == ("{ [0, 2), [0, 2) }", ValueError)
     else:
-        assert here == there
+        assert actual == expected
 
 
 @pytest.mark.parametrize("more", [{}, {"rank": 0}, {"transform": {"input_rank": 0}}], ids=str)
@@ -94,32 +94,34 @@ def test_downsampled_specs_without_dimensions(driver: str, metadata: Any, more: 
         lambda package: package.downsample(package.Spec(base), [], "mean").to_json(),
         lambda package: repr(package.downsample(package.Spec(base), [], "mean").base),
     ):
-        here, there = both(tell)
-        assert here == there
+        actual, expected = both(tell)
+        assert actual == expected
 
 
 @pytest.mark.parametrize("method", ["mean", "stride"])
 @pytest.mark.parametrize("view", ["", "[0]", "[:, 1:2]", ".T", ".label['x', 'y']", "[[0, 0]]"])
-def test_specs_of_downsampled_views_tell_what_they_are_views_of(view: str, method: str) -> None:
-    def describe(package: Any, what: str) -> Any:
+def test_downsampled_view_spec_has_base(view: str, method: str) -> None:
+    def describe(package: Any, member: str) -> Any:
         spec = package.Spec({**MEANS, "downsample_method": method})
         base = eval(f"spec{view}.base", {"spec": spec})
-        return repr(base.domain) if what == "domain" else base.to_json()
+        return repr(base.domain) if member == "domain" else base.to_json()
 
-    for what in ("domain", "json"):
-        here, there = both(lambda package, what=what: describe(package, what))
-        assert here == there
+    for member in ("domain", "json"):
+        actual, expected = both(lambda package, member=member: describe(package, member))
+        assert actual == expected
 
 
 @pytest.mark.parametrize("origin", [0, 1, -3])
-@pytest.mark.parametrize("at", [0, 1, 2, 3])
+@pytest.mark.parametrize("position", [0, 1, 2, 3])
 @pytest.mark.parametrize("method", ["mean", "stride"])
-def test_domain_of_empty_view_is_equal(method: str, at: int, origin: int) -> None:
+def test_domain_of_empty_view_is_equal(method: str, position: int, origin: int) -> None:
     def read_base(package: Any, step: int) -> Any:
         base = package.array([1, 2, 3, 4, 5, 6, 7]).translate_by[origin]
-        view = package.downsample(base, [3], method)[package.d[0].stride[step]][at:at].base
+        view = package.downsample(base, [3], method)[package.d[0].stride[step]][
+            position:position
+        ].base
         return repr(view.domain), view.read().result().tolist()
 
     for step in (1, 2, 3, -2):
-        here, there = both(lambda package, step=step: read_base(package, step))
-        assert here == there
+        actual, expected = both(lambda package, step=step: read_base(package, step))
+        assert actual == expected

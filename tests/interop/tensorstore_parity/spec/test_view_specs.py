@@ -20,7 +20,7 @@ from interop.tensorstore_parity.random_views import outcome, same
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
-SHOWN = [
+VIEWS_WITH_REPR = [
     "ts.array(np.arange(6, dtype='i4').reshape(2, 3))",
     "ts.array(np.arange(6, dtype='i4').reshape(2, 3)).T",
     "ts.array(np.arange(6, dtype='i4').reshape(2, 3))[1]",
@@ -48,21 +48,22 @@ SHOWN = [
 ]
 
 
-@pytest.mark.parametrize("text", SHOWN)
+@pytest.mark.parametrize("text", VIEWS_WITH_REPR)
 def test_views_are_shown(text: str) -> None:
-    here, there = (eval(text, {"ts": package, "np": np}) for package in (ts, theirs))
-    assert repr(here) == repr(there)
-    assert repr(here.spec()) == repr(there.spec())
-    assert repr(here.chunk_layout) == repr(there.chunk_layout)
-    assert repr(here.schema) == repr(there.schema)
-    assert repr(here.base) == repr(there.base)
-    values = here.read().result()
-    again = ts.open(here.spec()).result()
+    actual, expected = (eval(text, {"ts": package, "np": np}) for package in (ts, theirs))
+    assert repr(actual) == repr(expected)
+    assert repr(actual.spec()) == repr(expected.spec())
+    assert repr(actual.chunk_layout) == repr(expected.chunk_layout)
+    assert repr(actual.schema) == repr(expected.schema)
+    assert repr(actual.base) == repr(expected.base)
+    values = actual.read().result()
+    again = ts.open(actual.spec()).result()
     assert same(again.read().result(), values)
-    assert same(pickle.loads(pickle.dumps(here)).read().result(), values)
-    assert same(copy.deepcopy(here).read().result(), values)
+    assert same(pickle.loads(pickle.dumps(actual)).read().result(), values)
+    assert same(copy.deepcopy(actual).read().result(), values)
     texts = (
-        repr(package.Spec(one.spec().to_json())) for package, one in ((ts, here), (theirs, there))
+        repr(package.Spec(view.spec().to_json()))
+        for package, view in ((ts, actual), (theirs, expected))
     )
     if "2j" not in text:  # TensorStore cannot read its own complex numbers
         assert len(set(texts)) == 1
@@ -77,8 +78,8 @@ def test_views_are_shown(text: str) -> None:
 def test_spec_has_order_of_elements(order: Any, base: str, view: str) -> None:
     values = np.asarray(np.arange(210).reshape(5, 6, 7), order=order)
     text = f"ts.array(values{base}){view}.spec().chunk_layout.to_json()"
-    here, there = (eval(text, {"ts": package, "values": values}) for package in (ts, theirs))
-    assert here == there
+    actual, expected = (eval(text, {"ts": package, "values": values}) for package in (ts, theirs))
+    assert actual == expected
 
 
 @pytest.mark.parametrize(
@@ -98,9 +99,9 @@ def test_spec_has_order_of_elements_of_index_arrays(view: str, repeats: bool) ->
     if repeats:
         values = np.broadcast_to(values[:, :1], (6, 6, 6))
     text = f"ts.array(values){view}.spec()"
-    here, there = (eval(text, {"ts": package, "values": values}) for package in (ts, theirs))
-    assert here.chunk_layout.to_json() == there.chunk_layout.to_json()
-    assert here.to_json() == there.to_json()
+    actual, expected = (eval(text, {"ts": package, "values": values}) for package in (ts, theirs))
+    assert actual.chunk_layout.to_json() == expected.chunk_layout.to_json()
+    assert actual.to_json() == expected.to_json()
 
 
 ARRAY: dict[str, Any] = {"driver": "array", "dtype": "int32", "array": [1, 2, 3, 4]}
@@ -186,13 +187,15 @@ def test_views_are_opened(json: dict[str, Any]) -> None:
         store = package.open(json).result()
         return store, str(store.domain), store.mode, str(store.dimension_units), repr(store)
 
-    here, there = outcome(lambda: build(ts)), outcome(lambda: build(theirs))
-    if isinstance(here, type) or isinstance(there, type):
-        assert here is there
+    actual, expected = outcome(lambda: build(ts)), outcome(lambda: build(theirs))
+    if isinstance(actual, type) or isinstance(expected, type):
+        assert actual is expected
         return
-    assert here[1:] == there[1:]
-    found = [outcome(lambda one=one: one[0].read().result()) for one in (here, there)]
-    assert same(*found)
+    assert actual[1:] == expected[1:]
+    reads = [
+        outcome(lambda handle=handle: handle[0].read().result()) for handle in (actual, expected)
+    ]
+    assert same(*reads)
 
 
 @pytest.mark.parametrize("json", OPENED, ids=str)
@@ -201,10 +204,10 @@ def test_specs_of_views(json: dict[str, Any]) -> None:
         spec = package.Spec(json)
         return repr(spec), str(spec.dtype), str(spec.domain), spec.rank, repr(spec.to_json())
 
-    here, there = outcome(lambda: build(ts)), outcome(lambda: build(theirs))
-    if here is ValueError and there is not ValueError:
-        there = outcome(lambda: theirs.open(json).result())
-    assert here == there
+    actual, expected = outcome(lambda: build(ts)), outcome(lambda: build(theirs))
+    if actual is ValueError and expected is not ValueError:
+        expected = outcome(lambda: theirs.open(json).result())
+    assert actual == expected
 
 
 def test_numbers_that_are_not_finite_are_text() -> None:
@@ -224,7 +227,7 @@ def test_complex_numbers_are_pairs() -> None:
         ts.Spec({"driver": "array", "dtype": "complex64", "rank": 1, "array": [1]})
 
 
-def test_a_transform_of_a_cast_of_a_view() -> None:
+def test_transform_of_cast_of_view() -> None:
     store = ts.open(
         {
             "driver": "cast",
@@ -262,14 +265,14 @@ SPECS = [
 
 @pytest.mark.parametrize("text", SPECS)
 def test_specs_are_viewed(text: str) -> None:
-    here, there = (
+    actual, expected = (
         outcome(lambda package=package: repr(eval(text, {"ts": package})))
         for package in (ts, theirs)
     )
-    assert here == there
+    assert actual == expected
 
 
-def test_layers_that_are_specs_are_opened_when_they_are_needed(tmp_path: Any) -> None:
+def test_layers_from_specs_open_on_use(tmp_path: Any) -> None:
     specs = [
         ts.Spec(
             {
@@ -296,7 +299,7 @@ def test_bases_of_downsampled_views() -> None:
         view = package.downsample(base, [2, 3], "mean")
         stride = package.downsample(base, [2, 3], "stride")
         boxes = [view, view[1:3], view[:, 2:], view[1:2, 1:3].translate_by[5, 5], stride[1:, ::2]]
-        return [repr(one.base) for one in boxes]
+        return [repr(boxe.base) for boxe in boxes]
 
     assert bases(ts) == bases(theirs)
     assert ts.downsample(ts.array([1, 2, 3]), [2], "max")[[0, 1]].base is None
@@ -308,7 +311,7 @@ def test_astype() -> None:
 
 
 @pytest.mark.parametrize("kind", ["cast", "downsample", "stack"])
-def test_nested_views_have_a_limit(kind: str) -> None:
+def test_nested_view_depth_is_limited(kind: str) -> None:
     def nested(levels: int) -> dict[str, Any]:
         json = ARRAY
         for _ in range(levels):
@@ -346,17 +349,17 @@ def test_spec_of_cast_has_one_rank(spec: Any) -> None:
     assert describe(ts) == describe(theirs)
 
 
-@pytest.mark.parametrize("how", ["cast", "stack of casts", "cast of a stack"])
-def test_minimal_specs_of_views_tell_no_rank_of_what_is_inside(how: str) -> None:
+@pytest.mark.parametrize("text", ["cast", "stack of casts", "cast of a stack"])
+def test_minimal_view_specs_omit_rank_of_base(text: str) -> None:
     def describe(package: Any) -> Any:
-        place = {"driver": "zarr3", "kvstore": f"memory://minimal-{how[-5:].strip()}/"}
+        base_spec = {"driver": "zarr3", "kvstore": f"memory://minimal-{text[-5:].strip()}/"}
         new = {"create": True, "open": True, "dtype": "int16", "shape": [4, 5]}
-        base = package.open(place, **new).result()
+        base = package.open(base_spec, **new).result()
         view = {
             "cast": lambda: package.cast(base, "float32"),
             "stack of casts": lambda: package.stack([package.cast(base, "float32")]),
             "cast of a stack": lambda: package.cast(package.stack([base]), "float32"),
-        }[how]()
+        }[text]()
         spec = view.spec()
         spec.update(minimal_spec=True)
         minimal = view.spec(minimal_spec=True).to_json()
@@ -380,7 +383,7 @@ CHUNKS = {
 @pytest.mark.parametrize("base", [NUMBERS, CHUNKS], ids=["array", "chunks"])
 @pytest.mark.parametrize("units", [None, ["2m", None], ["2m", "2s"]], ids=str)
 @pytest.mark.parametrize("method", ["mean", "stride"])
-def test_the_schema_of_a_downsampled_spec(base: Any, units: Any, method: str) -> None:
+def test_schema_of_downsampled_spec(base: Any, units: Any, method: str) -> None:
     """Chunks and units are those of the base, scaled by the factors."""
     spec: dict[str, Any] = {
         "driver": "downsample",
@@ -393,7 +396,7 @@ def test_the_schema_of_a_downsampled_spec(base: Any, units: Any, method: str) ->
     assert ts.Spec(spec).schema.to_json() == theirs.Spec(spec).schema.to_json()
 
 
-def test_the_fill_value_of_fields_that_are_arrays_is_downsampled() -> None:
+def test_subarray_field_fill_value_is_downsampled() -> None:
     def evaluate(package: Any, method: str) -> Any:
         base = package.open(
             {
@@ -406,14 +409,14 @@ def test_the_fill_value_of_fields_that_are_arrays_is_downsampled() -> None:
             fill_value=[[1, 2, 3], [40, 50, 60], [7, 8, 9], [100, 110, 120]],
         ).result()
         view = package.downsample(base, [1, 2, 1], method)
-        return [one.fill_value.tolist() for one in (view, view[package.d[2][1:3]])]
+        return [array.fill_value.tolist() for array in (view, view[package.d[2][1:3]])]
 
     for method in ("mean", "max", "stride"):
         assert evaluate(ts, method) == evaluate(theirs, method)
 
 
 @pytest.mark.parametrize("package", [ts, theirs], ids=["ours", "theirs"])
-def test_what_cannot_be_read_is_not_downsampled(package: Any) -> None:
+def test_write_only_array_is_not_downsampled(package: Any) -> None:
     base = package.open(NUMBERS, write=True).result()
     with pytest.raises(ValueError, match=r"."):
         package.downsample(base, [1, 2], "mean")
@@ -455,7 +458,7 @@ def test_domains_of_downsampled_specs(driver: str, factor: int, known: bool, dom
     assert describe(ts) == describe(theirs)
 
 
-def test_the_domain_of_a_downsampled_array_is_a_constraint_of_the_result() -> None:
+def test_domain_of_downsampled_array_is_constraint_of_result() -> None:
     """TensorStore passes it to the driver of the array, which refuses all other domains."""
     spec: dict[str, Any] = {**MEAN, "base": ARRAY, "schema": {"domain": {"shape": [2]}}}
     assert repr(ts.Spec(spec).domain) == repr(theirs.Spec(spec).domain) == "{ [0, 2) }"
@@ -496,7 +499,7 @@ def test_domains_of_specs_of_layers(layers: Any, domain: Any) -> None:
     assert describe(ts) == describe(theirs)
 
 
-def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
+def test_unknown_document_members_are_not_in_spec() -> None:
     """Arrays of format 2 open with unknown members, and the document keeps them."""
 
     def describe(package: Any) -> list[Any]:
@@ -505,12 +508,12 @@ def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
         store = package.open(spec, create=True, dtype="int16", shape=[4], context=context).result()
         document = json.loads(store.kvstore.read(".zarray").result().value)
         store.kvstore.write(".zarray", json.dumps({**document, "foo": 1}).encode()).result()
-        found = package.open({**spec, "recheck_cached_metadata": True}, context=context).result()
+        array = package.open({**spec, "recheck_cached_metadata": True}, context=context).result()
         return [
-            found.spec().to_json(),
-            repr(found),
-            repr(package.open(found.spec(), context=context).result().domain),
-            repr(pickle.loads(pickle.dumps(found)).domain),
+            array.spec().to_json(),
+            repr(array),
+            repr(package.open(array.spec(), context=context).result().domain),
+            repr(pickle.loads(pickle.dumps(array)).domain),
             outcome(lambda: package.Spec({**spec, "metadata": {"foo": 1}})),
         ]
 
@@ -518,24 +521,24 @@ def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"shape": [4], "data_type": "int8"}])
-def test_minimal_specs_of_layers_that_are_specs(metadata: Any) -> None:
+def test_minimal_specs_of_spec_layers_omit_metadata(metadata: Any) -> None:
     """Both these specs and those of open layers omit metadata."""
 
     def describe(package: Any) -> list[Any]:
         context = package.Context()
         spec = {"driver": "zarr3", "kvstore": "memory://"}
-        how = {"create": True, "dtype": "int8", "shape": [4], "context": context}
-        layer = package.open(spec, **how).result().spec()
+        options = {"create": True, "dtype": "int8", "shape": [4], "context": context}
+        layer = package.open(spec, **options).result().spec()
         layer = package.Spec({**spec, "metadata": metadata}) if metadata else layer
         layers = [layer, layer[1:3]]
-        made = package.stack(layers, context=context)
+        created = package.stack(layers, context=context)
         views = [
-            made,
-            made[1:],
-            package.cast(made, "int16"),
-            package.downsample(made, [1, 2], "max"),
+            created,
+            created[1:],
+            package.cast(created, "int16"),
+            package.downsample(created, [1, 2], "max"),
         ]
-        views.append(pickle.loads(pickle.dumps(made)) if not metadata else made)
+        views.append(pickle.loads(pickle.dumps(created)) if not metadata else created)
         return [view.spec(minimal_spec=True).to_json() for view in views]
 
     assert describe(ts) == describe(theirs)
@@ -544,7 +547,7 @@ def test_minimal_specs_of_layers_that_are_specs(metadata: Any) -> None:
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
 @pytest.mark.parametrize("view", ["[1:2]", ".translate_by[5]", ".T", "[...]"])
 @pytest.mark.parametrize("implicit", [True, False])
-def test_the_base_of_the_spec_of_a_cast(driver: str, view: str, implicit: bool) -> None:
+def test_base_of_spec_of_cast(driver: str, view: str, implicit: bool) -> None:
     metadata = {
         "zarr": {"shape": [3, 4], "dtype": "|i1", "chunks": [2, 2], "compressor": None},
         "zarr3": {"shape": [3, 4], "data_type": "int8"},

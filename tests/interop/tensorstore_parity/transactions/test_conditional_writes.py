@@ -42,10 +42,10 @@ class Key:
     def end(self) -> tuple[str, bytes | None]:
         try:
             self.transaction.commit_sync()
-            how = "committed"
+            outcome = "committed"
         except ValueError:
-            how = "refused"
-        return how, self.outside.read("a").result().value
+            outcome = "refused"
+        return outcome, self.outside.read("a").result().value
 
 
 MISSING = b"\2"  # the generation of a missing key
@@ -97,7 +97,9 @@ def describe(ts: Any, acts: tuple[str, ...], value: bytes | None, **options: boo
 @pytest.mark.parametrize("value", [None, b"0"])
 @pytest.mark.parametrize("atomic", [False, True])
 @pytest.mark.parametrize("repeatable", [False, True])
-def test_every_short_program(value: bytes | None, *, atomic: bool, repeatable: bool) -> None:
+def test_short_programs_match_tensorstore(
+    value: bytes | None, *, atomic: bool, repeatable: bool
+) -> None:
     options = {"atomic": atomic, "repeatable_read": repeatable}
     both = (
         (acts, describe(ours, acts, value, **options), describe(theirs, acts, value, **options))
@@ -124,10 +126,10 @@ def test_later_change_keeps_condition(others: bool) -> None:
             store["a"] = b'{"x":5}'
         try:
             transaction.commit_sync()
-            how = "committed"
+            outcome = "committed"
         except ValueError:
-            how = "refused"
-        return how, store["a"]
+            outcome = "refused"
+        return outcome, store["a"]
 
     assert act(ours) == act(theirs)
     assert (act(ours)[0] == "refused") == others

@@ -167,7 +167,7 @@ def test_changed_dependency_conflicts(driver: str, before: Any, members: Any) ->
 
 @pytest.mark.parametrize("members", [*OTHERS.values(), None])
 @pytest.mark.parametrize("before", [open_handle, read, grown, opened_outside])
-def test_the_same_in_files(before: Any, members: Any, tmp_path: Path) -> None:
+def test_same_in_files(before: Any, members: Any, tmp_path: Path) -> None:
     """A refused commit stores no chunk; TensorStore may store one, so the program writes none."""
 
     def work(world: World) -> None:
@@ -213,8 +213,8 @@ def test_concurrent_create_conflicts(driver: str, before: Any) -> None:
 def test_atomic_chunk_write_after_metadata_read(tmp_path: Path) -> None:
     """In files, only one key can change atomically; keys of mere reads do not count."""
     for members, stored in (({}, 9), ({"data_type": "int32"}, 1)):
-        place = {"driver": "file", "path": f"{tmp_path}/{stored}/"}
-        world = World(ours, "zarr3", place)
+        kvstore = {"driver": "file", "path": f"{tmp_path}/{stored}/"}
+        world = World(ours, "zarr3", kvstore)
         world.create()[...] = [1, 2, 3, 4]
         world.transaction = ours.Transaction(atomic=True)
         written(world)
@@ -264,7 +264,7 @@ def test_open_of_replaced_array_in_transaction(recheck: Any) -> None:
     assert mine[0] is (ValueError if recheck is False else None)
 
 
-def test_two_caches_see_two_arrays_of_one_location() -> None:
+def test_separate_caches_see_separate_arrays() -> None:
     """A transaction depends on its reads, not on another cache's content."""
     world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
     world.create()[...] = [1, 2, 3, 4]

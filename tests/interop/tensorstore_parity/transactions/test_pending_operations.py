@@ -17,8 +17,8 @@ theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is a
 _SIZE = 1 << 18
 
 
-def _array(ts: Any, place: Any) -> Any:
-    spec = {"driver": "zarr3", "kvstore": place}
+def _array(ts: Any, location: Any) -> Any:
+    spec = {"driver": "zarr3", "kvstore": location}
     layout = ts.ChunkLayout(chunk_shape=[1 << 12])
     return ts.open(spec, create=True, dtype=ts.uint32, shape=[_SIZE], chunk_layout=layout).result()
 
@@ -59,8 +59,8 @@ def _delete(ts: Any, _: Any, store: Any) -> Any:
 
 def _create(ts: Any, array: Any, store: Any) -> Any:
     spec = {"driver": "zarr3", "metadata": {"shape": [3], "data_type": "int8"}}
-    place = store.spec().to_json()
-    spec["kvstore"] = {**place, "path": place.get("path", "") + "new/"}
+    location = store.spec().to_json()
+    spec["kvstore"] = {**location, "path": location.get("path", "") + "new/"}
     return ts.open(spec, create=True, transaction=array.transaction)
 
 
@@ -71,16 +71,16 @@ def test_pending_operations_are_committed(
     """All of the operation, not only its finished part."""
 
     def result(ts: Any) -> list[Any]:
-        place = f"file://{tmp_path}/{ts.__name__}/"
-        array, transaction = _array(ts, place), ts.Transaction()
+        location = f"file://{tmp_path}/{ts.__name__}/"
+        array, transaction = _array(ts, location), ts.Transaction()
         array[:9000] = 3
         within = array.with_transaction(transaction)
         future = begin(ts, within, within.kvstore)
         transaction.commit_async().result()
         future.result()
-        store = ts.KvStore.open(place).result()
+        store = ts.KvStore.open(location).result()
         keys = sorted(store.list().result())
-        return [keys, ts.open(f"{place}|zarr3:").result().read().result().tolist()]
+        return [keys, ts.open(f"{location}|zarr3:").result().read().result().tolist()]
 
     assert result(ours) == result(theirs)
 
@@ -98,7 +98,7 @@ def test_commit_starts_batched_operations() -> None:
     batch.submit()
 
 
-def at_the_edge(ts: Any, folder: Path, *, sharded: bool) -> tuple[Any, dict[str, Any]]:
+def edge_chunk(ts: Any, folder: Path, *, sharded: bool) -> tuple[Any, dict[str, Any]]:
     """Return an array of 5 elements in a chunk of 10, and the spec for other writers."""
     codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
     if sharded:
@@ -123,7 +123,7 @@ def test_concurrent_growth_keeps_other_writers_elements(
     """A complete write to a chunk at the edge can be partial at commit time."""
 
     def result(ts: Any) -> list[int]:
-        array, spec = at_the_edge(ts, tmp_path, sharded=sharded)
+        array, spec = edge_chunk(ts, tmp_path, sharded=sharded)
         grown = ts.open(spec, context=ts.Context()).result()
         if staged:
             transaction = ts.Transaction()
@@ -147,7 +147,7 @@ def test_shrunk_elements_return_after_growth(tmp_path: Path, *, sharded: bool) -
     """The elements return even if the transaction writes the rest of the chunk before."""
 
     def result(ts: Any) -> list[int]:
-        array, _ = at_the_edge(ts, tmp_path, sharded=sharded)
+        array, _ = edge_chunk(ts, tmp_path, sharded=sharded)
         array[...] = [1, 2, 3, 4, 5]
         cut = array.resize(exclusive_max=[3]).result()
         cut[...] = 9

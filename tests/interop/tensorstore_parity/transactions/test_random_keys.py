@@ -68,16 +68,16 @@ class Keys:
 
     def do(self, step: Step, value: bytes) -> Any:
         """Run a step and return its result; writes use `value`."""
-        what, *arguments = step
-        if what == "range":
+        operation, *arguments = step
+        if operation == "range":
             return self.inside.delete_range(self.ranges(*arguments)).result()
-        if what == "list":
+        if operation == "list":
             return sorted(self.inside.list().result())  # TensorStore has no order for new keys
-        data = None if "delete" in what else value
-        if what in OTHERS:
+        data = None if "delete" in operation else value
+        if operation in OTHERS:
             return self.change(arguments[0], data)
         condition = self.generation(*arguments) if arguments[1:] else None
-        if what in READS:
+        if operation in READS:
             return self.read(
                 arguments[0], **{} if condition is None else {"if_not_equal": condition}
             )
@@ -181,9 +181,9 @@ READING: Final[dict[str, Callable[[Any], object]]] = {
 
 
 @pytest.mark.parametrize("ts", [ours, theirs], ids=["ours", "theirs"])
-@pytest.mark.parametrize("how", READING)
-def test_unrepeated_read_aborts_transaction(ts: Any, how: str, tmp_path: Path) -> None:
-    read = READING[how]
+@pytest.mark.parametrize("scheme", READING)
+def test_unrepeated_read_aborts_transaction(ts: Any, scheme: str, tmp_path: Path) -> None:
+    read = READING[scheme]
     for url in ("memory://", f"file://{tmp_path}/"):
         store = ts.KvStore.open(url).result()
         store["a"] = b"0"
@@ -212,8 +212,8 @@ def test_handle_read_of_changed_key_keeps_transaction_open(
 ) -> None:
     for url in ("memory://", f"file://{tmp_path}/"):
         if driver == "json":
-            place = {"kvstore": f"{url}a.json", "json_pointer": "/a"}
-            store = ts.open({"driver": driver, **place}).result()
+            location = {"kvstore": f"{url}a.json", "json_pointer": "/a"}
+            store = ts.open({"driver": driver, **location}).result()
         else:
             new = {"create": True, "dtype": "int8", "shape": [2]}
             store = ts.open({"driver": driver, "kvstore": url}, **new).result()
@@ -229,8 +229,8 @@ def test_handle_read_of_changed_key_keeps_transaction_open(
             transaction.commit_sync()
 
 
-@pytest.mark.parametrize("how", READING)
-def test_unrepeated_chunk_aborts_transaction(how: str) -> None:
+@pytest.mark.parametrize("scheme", READING)
+def test_unrepeated_chunk_aborts_transaction(scheme: str) -> None:
     context = ours.Context()
     spec = {"driver": "zarr3", "kvstore": "memory://"}
     new: dict[str, Any] = {"create": True, "dtype": "int8", "shape": [2], "context": context}
@@ -240,11 +240,11 @@ def test_unrepeated_chunk_aborts_transaction(how: str) -> None:
     chunks = (array.kvstore / "c/").with_transaction(transaction)
     chunk = {"read": lambda: chunks.read("0").result(), "brackets": lambda: chunks["0"]}
     chunk["in"] = lambda: "0" in chunks
-    chunk[how]()
+    chunk[scheme]()
     array.with_transaction(transaction)[:1].write(5).result()
     array.write(9).result()
     with pytest.raises(ValueError, match="mismatch"):
-        chunk[how]()
+        chunk[scheme]()
     assert (transaction.open, transaction.aborted) == (False, True)
 
 

@@ -120,14 +120,14 @@ def run(package: Any, program: Program, folder: Path) -> list[Any]:
     """Return the result, or the error, of each line."""
     context = package.Context({})
     file = {"driver": "file", "path": f"{folder}/"}
-    place = {"driver": "memory", "path": "p/"} if program.in_memory else file
-    spec = {**program.spec, "kvstore": place}
+    kvstore = {"driver": "memory", "path": "p/"} if program.in_memory else file
+    spec = {**program.spec, "kvstore": kvstore}
     names: dict[str, Any] = {
         "ts": package,
-        "keys": package.KvStore.open(place, context=context).result(),
+        "keys": package.KvStore.open(kvstore, context=context).result(),
         "array": package.open(spec, context=context, create=True).result(),
         "opened": lambda transaction=None: package.open(
-            {"driver": spec["driver"], "kvstore": place}, context=context, transaction=transaction
+            {"driver": spec["driver"], "kvstore": kvstore}, context=context, transaction=transaction
         ).result(),
         "seen": lambda future: (future.result().state, future.result().value),
     }
@@ -146,12 +146,20 @@ def run(package: Any, program: Program, folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("first", range(0, 200, 10))
-def test_programs_end_as_with_tensorstore(first: int, tmp_path: Path) -> None:
+def test_random_programs_match_tensorstore(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 10):
         program = Program(seed)
         mine = run(ts, program, tmp_path / f"mine{seed}")
         other = run(theirs, program, tmp_path / f"other{seed}")
-        for number, (_, here, there) in enumerate(zip(program.lines, mine, other, strict=True)):
-            fits = isinstance(here, type(there)) if isinstance(there, Exception) else here == there
+        for number, (_, actual, expected) in enumerate(
+            zip(program.lines, mine, other, strict=True)
+        ):
+            fits = (
+                isinstance(actual, type(expected))
+                if isinstance(expected, Exception)
+                else actual == expected
+            )
             before = "\n".join(program.lines[: number + 1])
-            assert fits, f"{seed}, {program.spec}:\n{before}\nours: {here!r}\ntheirs: {there!r}"
+            assert fits, (
+                f"{seed}, {program.spec}:\n{before}\nours: {actual!r}\ntheirs: {expected!r}"
+            )

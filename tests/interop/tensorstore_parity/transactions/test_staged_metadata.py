@@ -24,12 +24,12 @@ def _metadata(driver: str, shape: list[int]) -> dict[str, Any]:
 
 
 def _open_handle(
-    ts: Any, driver: str, context: Any, shape: list[int] | None = None, **how: Any
+    ts: Any, driver: str, context: Any, shape: list[int] | None = None, **options: Any
 ) -> Any:
     spec: dict[str, Any] = {"driver": driver, "kvstore": "memory://"}
     if shape is not None:
-        spec["metadata"], how["create"] = _metadata(driver, shape), True
-    return ts.open(spec, context=context, **how).result()
+        spec["metadata"], options["create"] = _metadata(driver, shape), True
+    return ts.open(spec, context=context, **options).result()
 
 
 def _views(ts: Any, of: Any) -> Iterator[Any]:
@@ -61,11 +61,11 @@ def _nothing(ts: Any, handle: Any) -> None:
 
 def _create(ts: Any, handle: Any) -> None:
     driver = handle.spec().to_json()["driver"]
-    how = {"delete_existing": True, "transaction": handle.transaction}
+    options = {"delete_existing": True, "transaction": handle.transaction}
     ts.open(
         {"driver": driver, "kvstore": handle.kvstore, "metadata": _metadata(driver, [5, 5])},
         create=True,
-        **how,
+        **options,
     ).result()
 
 
@@ -98,24 +98,24 @@ def test_specs_have_staged_metadata(driver: str, taken: str, change: Any) -> Non
     assert describe(ours) == describe(theirs)
 
 
-def _replace(document: dict[str, Any], driver: str, how: str) -> bytes:
-    if "longer" in how:
+def _replace(document: dict[str, Any], driver: str, method: str) -> bytes:
+    if "longer" in method:
         document["shape"] = [6]
-    if how == "of other elements":
+    if method == "of other elements":
         document["dtype" if driver == "zarr" else "data_type"] = (
             "<i4" if driver == "zarr" else "int32"
         )
-    return b"{" if how == "damaged" else json.dumps(document).encode()
+    return b"{" if method == "damaged" else json.dumps(document).encode()
 
 
 @pytest.mark.parametrize("first", ["read", "nothing"])
 @pytest.mark.parametrize(
-    "how",
+    "method",
     ["removed", "removed in a range", "the same", "longer", "of other elements", "damaged",
      "removed, then the same", "removed, then longer"],
 )  # fmt: skip
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_metadata_replaced_as_keys(driver: str, how: str, first: str) -> None:
+def test_metadata_replaced_as_keys(driver: str, method: str, first: str) -> None:
     """Handles in the transaction have them, or raise an error if another array replaced theirs."""
     key = _DOCUMENTS[driver]
 
@@ -127,12 +127,12 @@ def test_metadata_replaced_as_keys(driver: str, how: str, first: str) -> None:
         within = outside.with_transaction(transaction)
         if first == "read":
             within.read().result()
-        new = _replace(json.loads(outside.kvstore[key]), driver, how)
-        if how == "removed in a range":
+        new = _replace(json.loads(outside.kvstore[key]), driver, method)
+        if method == "removed in a range":
             within.kvstore.delete_range(ts.KvStore.KeyRange()).result()
-        elif "removed" in how:
+        elif "removed" in method:
             within.kvstore[key] = None
-        if how not in {"removed", "removed in a range"}:
+        if method not in {"removed", "removed in a range"}:
             within.kvstore[key] = new
         opened = {"driver": driver, "kvstore": "memory://"}
         acts = [
@@ -147,13 +147,13 @@ def test_metadata_replaced_as_keys(driver: str, how: str, first: str) -> None:
             lambda: outside.read().result(),
             lambda: outside[:1].write(5).result(),
         ]
-        if how == "removed in a range":  # TensorStore keeps the metadata, like other reads
+        if method == "removed in a range":  # TensorStore keeps the metadata, like other reads
             acts = acts[:7]
         result = [plain_outcome(act) for act in acts]
         if len(acts) == 7:
             return result
         stored = outside.kvstore.read(key).result()
-        shape = json.loads(stored.value)["shape"] if how != "damaged" and stored.value else None
+        shape = json.loads(stored.value)["shape"] if method != "damaged" and stored.value else None
         return [*result, shape, outside.kvstore.list().result()]
 
     assert describe(ours) == describe(theirs)

@@ -16,16 +16,16 @@ from interop.tensorstore_parity.random_views import plain_outcome
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
-_PLACE = {"driver": "zarr3", "kvstore": "memory://"}
+_SPEC = {"driver": "zarr3", "kvstore": "memory://"}
 
 
 def _created(
-    ts: Any, context: Any, shape: int, data_type: str, chunk: int, fill: int, **how: Any
+    ts: Any, context: Any, shape: int, data_type: str, chunk: int, fill: int, **options: Any
 ) -> Any:
     grid = {"name": "regular", "configuration": {"chunk_shape": [chunk]}}
     metadata = {"shape": [shape], "data_type": data_type, "fill_value": fill, "chunk_grid": grid}
-    spec = {**_PLACE, "metadata": metadata}
-    return ts.open(spec, create=True, context=context, **how).result()
+    spec = {**_SPEC, "metadata": metadata}
+    return ts.open(spec, create=True, context=context, **options).result()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -55,7 +55,7 @@ def test_array_replaced_in_transaction(built: Any, when: str) -> None:
         result += [plain_outcome(lambda h=h: h.read().result()) for h in (old, new)]
         transaction.commit_async().result()
         result += [plain_outcome(lambda: outside.read().result())]
-        result += [plain_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
+        result += [plain_outcome(lambda: ts.open(_SPEC, context=context).result().read().result())]
         return result
 
     assert describe(ours) == describe(theirs)
@@ -78,7 +78,7 @@ def test_array_replaced_before_commit(built: Any, grows: bool, recheck: Any) -> 
             new = _created(ts, context, *built, delete_existing=True, transaction=transaction)
             if grows:
                 new.resize(exclusive_max=[9]).result()
-        opened = ts.open(_PLACE, context=context, recheck_cached_metadata=recheck).result()
+        opened = ts.open(_SPEC, context=context, recheck_cached_metadata=recheck).result()
         acts: list[Callable[[], Any]] = [
             lambda: json.dumps(outside.spec().to_json(), sort_keys=True),
             lambda: json.dumps(outside[1:3].spec(minimal_spec=True).to_json(), sort_keys=True),
@@ -103,7 +103,7 @@ def test_array_replaced_before_commit(built: Any, grows: bool, recheck: Any) -> 
 @pytest.mark.parametrize("who", ["itself", "another"])
 @pytest.mark.parametrize("opened", ["before", "in"])
 @pytest.mark.parametrize("read_first", [False, True])
-def test_an_array_that_a_transaction_resizes(
+def test_handles_in_transaction_have_resized_bounds(
     recheck: Any, who: str, opened: str, read_first: bool
 ) -> None:
     """All handles in the transaction have its bounds, with any staleness bound."""
@@ -113,11 +113,11 @@ def test_an_array_that_a_transaction_resizes(
         outside = _created(ts, context, 4, "uint8", 2, 0)
         outside.write([1, 2, 3, 4]).result()
         transaction = ts.Transaction()
-        how = {"context": context, "recheck_cached_metadata": recheck}
-        apart = ts.open(_PLACE, **how).result()
+        options = {"context": context, "recheck_cached_metadata": recheck}
+        apart = ts.open(_SPEC, **options).result()
         within = apart.with_transaction(transaction)
         if opened == "in":
-            within = ts.open(_PLACE, **how, transaction=transaction).result()
+            within = ts.open(_SPEC, **options, transaction=transaction).result()
         result = [plain_outcome(lambda: within.read().result())] if read_first else []
         item = within if who == "itself" else outside.with_transaction(transaction)
         item.resize(exclusive_max=[6]).result()
@@ -185,14 +185,14 @@ def test_resized_document_replaced_as_key(driver: str, others: str) -> None:
     assert describe(ours) == describe(theirs)
 
 
-@pytest.mark.parametrize("how", ["commit_sync", "abort"])
-def test_handle_properties_after_transaction(how: str) -> None:
+@pytest.mark.parametrize("ending", ["commit_sync", "abort"])
+def test_handle_properties_after_transaction(ending: str) -> None:
     """A spec would be outdated; the known properties of the array remain."""
 
     def describe(ts: Any) -> list[Any]:
         transaction = ts.Transaction()
         handle = _created(ts, ts.Context(), 4, "uint8", 2, 0, transaction=transaction)
-        getattr(transaction, how)()
+        getattr(transaction, ending)()
         requested = (
             lambda: handle.spec().to_json(),
             lambda: handle[1:].spec(minimal_spec=True).to_json(),
@@ -206,9 +206,9 @@ def test_handle_properties_after_transaction(how: str) -> None:
     assert describe(ours) == describe(theirs)
 
 
-@pytest.mark.parametrize("how", ["commit_sync", "abort"])
-def test_repr_of_handle_after_transaction(how: str) -> None:
+@pytest.mark.parametrize("ending", ["commit_sync", "abort"])
+def test_repr_of_handle_after_transaction(ending: str) -> None:
     transaction = ours.Transaction()
     handle = _created(ours, ours.Context(), 4, "uint8", 2, 0, transaction=transaction)
-    getattr(transaction, how)()
+    getattr(transaction, ending)()
     assert "uint8" in repr(handle)

@@ -21,9 +21,9 @@ theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's 
 class Side:
     """One implementation, with its own store."""
 
-    def __init__(self, ts: Any, place: dict[str, str], driver: str) -> None:
+    def __init__(self, ts: Any, kvstore: dict[str, str], driver: str) -> None:
         self.ts = ts
-        self.place = place
+        self.place = kvstore
         self.driver = driver
         self.context = ts.Context()
 
@@ -139,10 +139,10 @@ def keys_of_staged_chunks(side: Side) -> Any:
     built = side.filled()
     inside = built.with_transaction(side.ts.Transaction())
     inside[0:4] = 9
-    place = inside.kvstore
+    kvstore = inside.kvstore
     (key,) = [key for key in side.stored() if key in (b"c/0", b"0")]
-    now, before = (store.read(key).result().value for store in (place, built.kvstore))
-    return [now == before, len(now) == len(before), sorted(place.list().result())]
+    now, before = (store.read(key).result().value for store in (kvstore, built.kvstore))
+    return [now == before, len(now) == len(before), sorted(kvstore.list().result())]
 
 
 def statistics(side: Side) -> Any:
@@ -210,27 +210,27 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-@pytest.mark.parametrize("place", ["file", "memory"])
+@pytest.mark.parametrize("location", ["file", "memory"])
 def test_scenarios_match_tensorstore(
-    scenario: Callable[[Side], Any], driver: str, place: str, tmp_path: Path
+    scenario: Callable[[Side], Any], driver: str, location: str, tmp_path: Path
 ) -> None:
     result = []
     for name, ts in (("ours", ours), ("theirs", theirs)):
-        where = f"{tmp_path}/{name}/" if place == "file" else f"{name}/"
-        result.append(scenario(Side(ts, {"driver": place, "path": where}, driver)))
+        where = f"{tmp_path}/{name}/" if location == "file" else f"{name}/"
+        result.append(scenario(Side(ts, {"driver": location, "path": where}, driver)))
     assert result[0] == result[1]
 
 
 def documents(ts: Any) -> Any:
     """Write two members of a document, while another writer adds a third member."""
     context = ts.Context()
-    place = {"driver": "memory", "path": "a.json"}
-    document = ts.KvStore.open(place, context=context).result()
+    kvstore = {"driver": "memory", "path": "a.json"}
+    document = ts.KvStore.open(kvstore, context=context).result()
     document[b""] = b'{"a":1}'
     txn = ts.Transaction()
     inside = []
     for name in "ab":
-        spec = {"driver": "json", "kvstore": place, "json_pointer": f"/{name}"}
+        spec = {"driver": "json", "kvstore": kvstore, "json_pointer": f"/{name}"}
         inside.append(ts.open(spec, context=context).result().with_transaction(txn))
         inside[-1].write(5).result()
     result = [document[b""], *map(values, inside), document.with_transaction(txn)[b""]]
@@ -339,8 +339,8 @@ def test_partly_written_chunks_are_read_once() -> None:
 
 def test_deleted_keys_are_deleted_in_order(tmp_path: Path) -> None:
     """TensorStore restores the deleted key at commit."""
-    for place in ({"driver": "file", "path": f"{tmp_path}/"}, {"driver": "memory"}):
-        built = Side(ours, place, "zarr3").filled()
+    for kvstore in ({"driver": "file", "path": f"{tmp_path}/"}, {"driver": "memory"}):
+        built = Side(ours, kvstore, "zarr3").filled()
         with ours.Transaction() as txn:
             inside = built.with_transaction(txn)
             inside[0:2] = 9
@@ -398,11 +398,11 @@ def test_single_chunk_is_atomic_on_every_store(tmp_path: Path) -> None:
 RANGES = [("b", "z"), ("b", ""), ("b/", "b0"), ("", ""), ("b1", "b3"), ("b2", "b2")]
 
 
-@pytest.mark.parametrize("place", ["memory", "folder"])
+@pytest.mark.parametrize("location", ["memory", "folder"])
 @pytest.mark.parametrize("ends", RANGES)
 @pytest.mark.parametrize("repeatable", [False, True])
 def test_delete_range_covers_keys_at_commit(
-    ends: tuple[str, str], place: str, *, repeatable: bool, tmp_path: Path
+    ends: tuple[str, str], location: str, *, repeatable: bool, tmp_path: Path
 ) -> None:
     """Other writers' new keys and later writes of the transaction stay.
 
@@ -424,7 +424,7 @@ def test_delete_range_covers_keys_at_commit(
         transaction.commit_sync()
         return seen, {key: store[key] for key in sorted(store.list().result())}
 
-    url = "memory://" if place == "memory" else f"file://{tmp_path}/"
+    url = "memory://" if location == "memory" else f"file://{tmp_path}/"
     assert describe(ours, url) == describe(theirs, "memory://")
 
 
@@ -559,7 +559,7 @@ def test_element_read_does_not_restore_deleted_key(layout: Any) -> None:
 
 @pytest.mark.parametrize("package", [ours, theirs])
 @pytest.mark.parametrize("half", ["copy", "commit"])
-def test_a_write_that_is_cancelled_is_committed_as_a_whole(package: Any, half: str) -> None:
+def test_cancelled_write_commits_all_elements(package: Any, half: str) -> None:
     options = {"dtype": package.int8, "shape": [20_000]}
     chunks = package.ChunkLayout(chunk_shape=[1])
     built = package.open(FORMAT_3, create=True, chunk_layout=chunks, **options).result()
@@ -569,7 +569,7 @@ def test_a_write_that_is_cancelled_is_committed_as_a_whole(package: Any, half: s
     assert built.read().result().all()
 
 
-def test_a_write_that_is_cancelled_before_it_began_is_committed() -> None:
+def test_write_cancelled_before_start_is_committed() -> None:
     """TensorStore commits the elements of the other store that it has already read."""
     store = ours.KvStore.open("memory://").result()
     built = ours.open(FORMAT_3, create=True, dtype=ours.int8, shape=[100]).result()

@@ -12,10 +12,10 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import IndexDomain, IndexTransform
 from tessarr.indexing import has_dtype, to_objects
 from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.future.future import NOTHING, failed, finished
+from tessarr.tensorstore.driver import Driver, OperationScope, StorageQuery
+from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
 from tessarr.tensorstore.future.write_futures import WriteFutures
-from tessarr.tensorstore.handle.handle import build_handle
+from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.handle.source_values import as_array
 from tessarr.tensorstore.json.parse import as_bool, check_class
 from tessarr.tensorstore.ndarray_views import allocation_error, assign_elements, take_elements
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.tensorstore.context.references import References
-    from tessarr.tensorstore.driver import OperationScope
-    from tessarr.tensorstore.future.future import Future
-    from tessarr.tensorstore.handle.handle import TensorStore
 
 __all__ = ["MemoryDriver", "array"]
 
@@ -194,10 +191,10 @@ class MemoryDriver(Driver):
         return bool(self.values.flags.writeable)
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
-    ) -> Future[tuple[bool | None, bool | None]]:
+        self, view: IndexTransform, query: StorageQuery, scope: OperationScope
+    ) -> Future[tuple[bool, bool]]:
         """Return that every element is stored."""
-        return finished((False if not_stored else None, True if fully_stored else None))
+        return finished((False, True))
 
     def _check(self, scope: OperationScope) -> None:
         if scope.transaction is not None:

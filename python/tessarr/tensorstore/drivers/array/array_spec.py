@@ -11,34 +11,31 @@ from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.drivers.array.array_driver import (
     MemoryDriver,
     elements_to_json,
     memory_layout,
 )
 from tessarr.tensorstore.drivers.cast.conversion import find_conversion
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.future.future import Future, spawn
 from tessarr.tensorstore.json.parse import to_plain_json
 from tessarr.tensorstore.ndarray_views import select_elements
 from tessarr.tensorstore.schema.data_type import dtype
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import propagate_units
-from tessarr.tensorstore.spec.context_spec import ResourceSpec
-from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult
 from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.resource_spec import COPY_RESOURCES, ResourceSpec
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.future.future import Future
     from tessarr.types import JSONObject
 
 __all__ = ["MemorySpec"]
 
-_RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 _MAX_RANK: Final = 32
 
 
@@ -64,7 +61,7 @@ class MemorySpec(ResourceSpec):
             values = parse_elements(to_plain_json(items), data_type, schema.rank)
         spec = cls(Schema(dtype=data_type, rank=values.ndim)._merge_with(schema))
         spec._values = values
-        spec._references = References.parse(_RESOURCES, members)
+        spec._references = References.parse(COPY_RESOURCES, members)
         return spec
 
     def _check(self) -> None:
@@ -87,7 +84,7 @@ class MemorySpec(ResourceSpec):
         spec = cls(Schema(dtype=driver.dtype))
         context = driver.context
         if not isinstance(context, References):
-            context = References(_RESOURCES, {}).bind(context or _default_context())
+            context = References(COPY_RESOURCES, {}).bind(context or _default_context())
         spec._references = context
         order = _storage_order(driver.values, view)
         values = np.asarray(
@@ -120,15 +117,6 @@ class MemorySpec(ResourceSpec):
             chunk_layout=memory_layout(self._values),
             dimension_units=self.schema.dimension_units,
         )
-
-    def apply_changes(self, options: SpecChanges) -> Self:
-        """Return the spec with options."""
-        if options.kvstore is not None:
-            raise ArgumentError('a spec of the driver "array" takes no kvstore')
-        spec = self._referring(self._references)
-        if options.schema is not None:
-            spec.schema = self.schema._merge_with(options.schema)
-        return spec
 
     @property
     def open_mode(self) -> OpenMode:

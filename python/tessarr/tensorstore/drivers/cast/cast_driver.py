@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessarr import _engine
 from tessarr.errors import ArgumentError, TessarrError
-from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.driver import Driver, OperationScope, ResizeRequest
 from tessarr.tensorstore.drivers.cast.conversion import find_conversion
 from tessarr.tensorstore.future.combine import convert_result
-from tessarr.tensorstore.future.future import NOTHING, failed
+from tessarr.tensorstore.future.future import NOTHING, Future, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.ndarray_views import (
     find_memory,
-    overlaps_itself,
     select_elements,
     start_view,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
 
-    from tessarr.index_space import IndexDomain, IndexTransform
-    from tessarr.tensorstore.batch.shared_reads import ExpectedRead
-    from tessarr.tensorstore.driver import OperationScope, ResizeRequest
-    from tessarr.tensorstore.future.future import Future
+    from tessarr.index_space import IndexTransform
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.transaction.transaction import Transaction
 
 __all__ = ["CastDriver", "cast_handle"]
 
@@ -76,10 +73,16 @@ class CastDriver(Driver):
         if self._forward is None and self._backward is None:
             raise self.unsupported_error()
 
-    @property
-    def domain(self) -> IndexDomain:
-        """The domain of the base."""
-        return self.of.domain
+    domain: Any = property(attrgetter("of.domain"))
+    stale_documents: Any = property(attrgetter("of.stale_documents"))
+    storage_ids: Any = property(attrgetter("of.storage_ids"))
+    storage_statistics: Any = property(attrgetter("of.storage_statistics"))
+    resizable: Any = property(attrgetter("of.resizable"))
+    write_chunk_shape: Any = property(attrgetter("of.write_chunk_shape"))
+    chunk_layout: Any = property(attrgetter("of.chunk_layout"))
+    codec: Any = property(attrgetter("of.codec"))
+    dimension_units: Any = property(attrgetter("of.dimension_units"))
+    kvstore: Any = property(attrgetter("of.kvstore"))
 
     @property
     def readable(self) -> bool:
@@ -98,18 +101,9 @@ class CastDriver(Driver):
         of, base_view = self.of.refresh_bounds(view, scope)
         return self._rebase(of), base_view
 
-    def stale_documents(self, scope: OperationScope) -> list[ExpectedRead]:
-        """Return the stale documents of the base."""
-        return self.of.stale_documents(scope)
-
-    def with_staged_bounds(self, scope: OperationScope) -> Driver:
+    def with_staged_bounds(self, transaction: Transaction) -> Driver:
         """Return a view of the base with the bounds that a transaction has staged."""
-        return self._rebase(self.of.with_staged_bounds(scope))
-
-    @property
-    def resizable(self) -> bool:
-        """Whether the bounds of the base can be resized."""
-        return self.of.resizable
+        return self._rebase(self.of.with_staged_bounds(transaction))
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
@@ -130,40 +124,40 @@ class CastDriver(Driver):
         backward = self._backward
         if backward is None:
             raise self.unsupported_error(back=True)
-        done: Future[None]
         try:
             unique = _unbroadcast(values)  # converts repeated elements once
-            target = None
-            if unique.shape == values.shape and not view._as_view().has_index_arrays:
-                memory = find_memory(self.of, scope, write=True)
-                target = None if memory is None else select_elements(memory, view._as_view())
-            if target is not None:
-                if overlaps_itself(target):  # the last of several writes to one element wins
-                    target = None
-                elif np.may_share_memory(unique, target):
-                    unique = unique.copy()
+            target = self._find_target(view, unique, values, scope)
             items = backward(unique, target)
             if target is None:
                 return self.of.write(view, np.broadcast_to(items, values.shape), scope)
-            done = NOTHING
+            return WriteFutures._of(NOTHING, NOTHING)
         except TessarrError as error:
-            done = failed(error)
-        return WriteFutures._of(done, done)
+            return WriteFutures._of(failed(error), failed(error))
+
+    def _find_target(
+        self,
+        view: IndexTransform,
+        unique: npt.NDArray[Any],
+        values: npt.NDArray[Any],
+        scope: OperationScope,
+    ) -> npt.NDArray[Any] | None:
+        """Return the elements in memory that a write may convert in place, without a copy."""
+        if unique.shape != values.shape or view._as_view().has_index_arrays:
+            return None
+        memory = find_memory(self.of, scope, write=True)
+        if memory is None:
+            return None
+        target = select_elements(memory, view._as_view())
+        # The last of several writes to one element wins, and the values may be the same memory.
+        if _engine.overlaps_itself(target) or np.may_share_memory(unique, target):
+            return None
+        return target
 
     def unsupported_error(self, *, back: bool = False) -> ArgumentError:
         """Return the error for a missing conversion."""
         names = [self.of.dtype.name, self.dtype.name]
         source, target = reversed(names) if back else names
         return ArgumentError(f"elements of {source} do not convert to {target}", kind="cannot_cast")
-
-    def storage_ids(self) -> frozenset[Any]:
-        """Return the storage identifiers of the base."""
-        return self.of.storage_ids()
-
-    @property
-    def write_chunk_shape(self) -> Sequence[int]:
-        """The shape of the parts that are best written completely."""
-        return self.of.write_chunk_shape
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Read the current bounds of the base."""
@@ -176,44 +170,16 @@ class CastDriver(Driver):
     def _rebase(self, of: Driver) -> Driver:
         return self if of is self.of else CastDriver(of, self.dtype)
 
-    def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
-    ) -> Future[tuple[bool | None, bool | None]]:
-        """Return the storage statistics of the base."""
-        return self.of.storage_statistics(
-            view, not_stored=not_stored, fully_stored=fully_stored, scope=scope
-        )
-
     @property
     def url(self) -> str:
         """The URL that opens the view again."""
         return f"{self.of.url}|cast:{self.dtype.name}"
 
     @property
-    def chunk_layout(self) -> Any:
-        """The chunk layout of the base."""
-        return self.of.chunk_layout
-
-    @property
-    def codec(self) -> Any:
-        """The codec of the base."""
-        return self.of.codec
-
-    @property
     def fill_value(self) -> npt.NDArray[Any] | None:
         """The fill value of the base, converted."""
         fill = self.of.fill_value
         return None if fill is None or self._forward is None else self._forward(np.asarray(fill))
-
-    @property
-    def dimension_units(self) -> tuple[Any, ...]:
-        """The units of the base."""
-        return self.of.dimension_units
-
-    @property
-    def kvstore(self) -> Any:
-        """The key-value store of the base."""
-        return self.of.kvstore
 
     def base_of(self, view: IndexTransform) -> TensorStore:
         """Return the same view of the base."""

@@ -14,11 +14,10 @@ from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.data_type import json
-from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.view_spec import SingleBaseSpec, base_of, nested_json
+from tessarr.tensorstore.spec.view_spec import SingleBaseSpec, base_of, constraints_of, nested_json
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,9 +39,9 @@ class CastSpec(SingleBaseSpec):
         """Return the spec of JSON members."""
         spec = cls(Schema(dtype=schema.dtype))
         base = base_of(members)
-        pickled_members = members.get("kept")
+        pickled_members = members.get("pickled")
         if isinstance(pickled_members, list) and pickled_members[:1] == [...]:
-            _, rank, spec.ranked = members.pop("kept")
+            _, rank, spec.ranked = members.pop("pickled")
             spec.schema.update(rank=rank)
             spec._set_base(base, shown=False)
             return spec
@@ -69,16 +68,8 @@ class CastSpec(SingleBaseSpec):
     def _constrain(self, schema: Schema) -> None:
         """Pass all constraints but the data type on to the base."""
         base = self._nested[0].copy()
-        constraints: dict[str, Any] = {
-            "rank": schema.rank,
-            "domain": schema.domain,
-            "codec": schema.codec,
-            "dimension_units": schema.dimension_units,
-            "fill_value": schema.fill_value,
-        }
-        if schema._layout is not NO_LAYOUT:
-            constraints["chunk_layout"] = schema.chunk_layout
-        base.update(**{name: value for name, value in constraints.items() if value is not None})
+        names = ("rank", "domain", "codec", "dimension_units", "fill_value")
+        base.update(**constraints_of(schema, *names))
         self._set_base(base, shown=schema.domain is not None)
         self.schema = self.schema._merge_with(Schema(dtype=schema.dtype))
         self._known = None
@@ -104,7 +95,7 @@ class CastSpec(SingleBaseSpec):
         if naming.brief:
             # Pickles keep the base unchanged, and members that JSON does not have; JSON has no
             # ellipsis.
-            return {"base": json, "kept": [..., rank, self.ranked]}
+            return {"base": json, "pickled": [..., rank, self.ranked]}
         if not include_defaults and rank is not None:
             json.pop("rank", None)  # equal to the base's
         ranked = base._view is None and base._driver.ranked
@@ -119,7 +110,7 @@ class CastSpec(SingleBaseSpec):
         return Schema(rank=rank, dtype=schema.dtype, domain=domain)
 
     def _effective(self) -> Schema:
-        base, target = self._nested[0]._seen(), self.schema.dtype
+        base, target = self._nested[0]._known_schema(), self.schema.dtype
         schema = Schema(
             rank=base.rank,
             dtype=target,
@@ -174,14 +165,14 @@ class CastSpec(SingleBaseSpec):
         return convert_result(open_spec(self._nested[0], opening), opened)
 
 
-def _fill_data_type(fill: npt.NDArray[Any], stated: DataType | None) -> DataType:
+def _fill_data_type(fill: npt.NDArray[Any], known: DataType | None) -> DataType:
     """Return the data type of a fill value: JSON unless the schema has another one."""
     if not fill.dtype.hasobject:
-        return stated or DataType(fill.dtype)
-    kind = None if stated is None else _OBJECT_TYPES.get(stated.name)
-    if stated is None or kind is None or not all(isinstance(item, kind) for item in fill.flat):
+        return known or DataType(fill.dtype)
+    kind = None if known is None else _OBJECT_TYPES.get(known.name)
+    if known is None or kind is None or not all(isinstance(item, kind) for item in fill.flat):
         return json
-    return stated
+    return known
 
 
 _OBJECT_TYPES: Final = {"string": bytes, "ustring": str}

@@ -13,8 +13,7 @@ import numpy as np
 from tessarr.errors import ArgumentError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.index_space.intervals import INFINITE
-from tessarr.index_space.output_index_map import evaluate_map
-from tessarr.index_space.view_bounds import map_extent
+from tessarr.index_space.output_index_map import evaluate_map, map_extent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,20 +14,27 @@ Large views are read and reduced in slabs of a limited size.
 from __future__ import annotations
 
 from math import prod
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.index_space import Blocks, Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.index_space import (
+    Blocks,
+    BlockSource,
+    Dim,
+    IndexDomain,
+    IndexTransform,
+    OutputIndexMap,
+)
 from tessarr.index_space.output_index_map import evaluate_map
-from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.driver import Driver, OperationScope, StorageQuery
 from tessarr.tensorstore.drivers.array.array_driver import array
 from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
 from tessarr.tensorstore.drivers.downsample.reduction import AxisBlocks, check_method, reduce
 from tessarr.tensorstore.future.combine import convert_result
-from tessarr.tensorstore.future.future import failed, finished
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.future.future import Future, failed, finished, spawn
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.ndarray_views import (
     check_finite,
@@ -37,18 +44,16 @@ from tessarr.tensorstore.ndarray_views import (
     take_elements,
 )
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.chunk_views import propagate_layout
-from tessarr.tensorstore.schema.domain_bounds import check_fits, propagate_bounds
+from tessarr.tensorstore.schema.layout_constraints import propagate_layout
+from tessarr.tensorstore.schema.propagate import check_fits, propagate_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from tessarr.index_space import BlockSource
-    from tessarr.tensorstore.batch.shared_reads import ExpectedRead
-    from tessarr.tensorstore.driver import OperationScope
-    from tessarr.tensorstore.future.future import Future
+    from tessarr.tensorstore.batch import ExpectedRead
+    from tessarr.tensorstore.transaction.transaction import Transaction
 
 __all__ = ["DownsampleDriver", "downsample_handle"]
 
@@ -97,20 +102,11 @@ class DownsampleDriver(Driver):
         sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain._dims])
         self._block_bytes = prod(sizes) * of.dtype.dtype.itemsize
 
-    @property
-    def factors(self) -> tuple[int, ...]:
-        """The length of blocks along each dimension."""
-        return self._blocks.factors
-
-    @property
-    def domain(self) -> IndexDomain:
-        """The domain of blocks."""
-        return self._blocks.domain
-
-    @property
-    def readable(self) -> bool:
-        """Whether the base can be read."""
-        return self.base.readable
+    factors: Any = property(attrgetter("_blocks.factors"))
+    domain: Any = property(attrgetter("_blocks.domain"))
+    readable: Any = property(attrgetter("base.readable"))
+    codec: Any = property(attrgetter("base.codec"))
+    kvstore: Any = property(attrgetter("base.kvstore"))
 
     @property
     def writable(self) -> bool:
@@ -139,9 +135,9 @@ class DownsampleDriver(Driver):
         """Return the stale documents of the base."""
         return self.base._driver.stale_documents(scope._replace(rechecks_bounds=True))
 
-    def with_staged_bounds(self, scope: OperationScope) -> Driver:
+    def with_staged_bounds(self, transaction: Transaction) -> Driver:
         """Return the view of the base in a transaction."""
-        return DownsampleDriver(self.base._in_scope(scope), self.factors, self.method)
+        return DownsampleDriver(self.base._in_transaction(transaction), self.factors, self.method)
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Read the current bounds of the base."""
@@ -155,11 +151,6 @@ class DownsampleDriver(Driver):
         """The chunk layout of the base, in blocks."""
         view = self._blocks.first_elements_view(IndexTransform(self._blocks.domain))
         return ChunkLayout._of(propagate_layout(self.base.chunk_layout._constraints, view))
-
-    @property
-    def codec(self) -> Any:
-        """The codec of the base."""
-        return self.base.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
@@ -179,11 +170,6 @@ class DownsampleDriver(Driver):
             for unit, factor in zip(self.base.dimension_units, self.factors, strict=True)
         )
 
-    @property
-    def kvstore(self) -> Any:
-        """The key-value store of the base."""
-        return self.base.kvstore
-
     def base_of(self, view: IndexTransform) -> TensorStore | None:
         """Return the handle of the elements that a view depends on.
 
@@ -197,18 +183,16 @@ class DownsampleDriver(Driver):
         return None if base_view is None else self.base[base_view]
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
-    ) -> Future[tuple[bool | None, bool | None]]:
+        self, view: IndexTransform, query: StorageQuery, scope: OperationScope
+    ) -> Future[tuple[bool, bool]]:
         """Return the storage statistics of the elements that a view depends on."""
         try:
             base = self._base_handle(view)
         except SelectionError as error:
             return failed(out_of_bounds_error(error))
         if base is None:
-            self._raise_unsupported("tell what is stored of blocks of several sizes")
-        return base._driver.storage_statistics(
-            base._view, not_stored=not_stored, fully_stored=fully_stored, scope=scope
-        )
+            self._raise_unsupported("return storage statistics of blocks of several sizes")
+        return base._driver.storage_statistics(base._view, query, scope)
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope

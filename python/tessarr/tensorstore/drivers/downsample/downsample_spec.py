@@ -23,11 +23,16 @@ from tessarr.tensorstore.future.future import Future
 from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.json.parse import lengths
 from tessarr.tensorstore.opening import open_spec
-from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.view_spec import SingleBaseSpec, base_of, nested_json, without_dtype
+from tessarr.tensorstore.spec.view_spec import (
+    SingleBaseSpec,
+    base_of,
+    constraints_of,
+    nested_json,
+    without_dtype,
+)
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
@@ -78,21 +83,10 @@ class DownsampleSpec(SingleBaseSpec):
         """Pass constraints on to the base; of the domain, pass only the common parts."""
         base, rank = self._nested[0].copy(), len(self._factors)
         schema = Schema(rank=rank)._merge_with(schema)
-        constraints: dict[str, Any] = {
-            "rank": rank,
-            "dtype": schema.dtype,
-            "codec": schema.codec,
-            "dimension_units": schema.dimension_units,
-            "fill_value": schema.fill_value,
-        }
-        if schema._layout is not NO_LAYOUT:
-            constraints["chunk_layout"] = schema.chunk_layout
+        constraints = constraints_of(schema, "dtype", "codec", "dimension_units", "fill_value")
         if schema.domain is not None:
             constraints["domain"] = self._in_common(schema.domain)
-        requested = Schema(
-            **{name: value for name, value in constraints.items() if value is not None}
-        )
-        base.update(schema=requested._before(self._strided()))
+        base.update(schema=Schema(rank=rank, **constraints)._propagate_back(self._strided()))
         self._set_base(base, shown=schema.domain is not None)
         self.schema = self.schema._merge_with(
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
@@ -143,8 +137,8 @@ class DownsampleSpec(SingleBaseSpec):
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
             known.update(domain=downsample_domain(base.domain, self._factors, self._method))
-        seen = base._seen()._propagate_fields(self._strided())
-        known.update(chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units)
+        strided = base._known_schema()._propagate_fields(self._strided())
+        known.update(chunk_layout=strided.chunk_layout, dimension_units=strided.dimension_units)
         return known._merge_with(self.schema)
 
     def base_of(self, view: IndexTransform) -> Spec | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.index_space import IndexDomain, IndexTransform, LayerStack
+from tessarr.index_space import IndexDomain, IndexTransform, LayerStack, View
 from tessarr.index_space.dimension_names import as_integer, as_label
 from tessarr.tensorstore.context.context import Context, new_context
 from tessarr.tensorstore.context.references import References
@@ -17,15 +17,14 @@ from tessarr.tensorstore.json.parse import check_class, drop_absent
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import UnitLike
+from tessarr.tensorstore.spec.resource_spec import COPY_RESOURCES
 from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
-    from tessarr.index_space import View
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
 __all__ = [
-    "RESOURCES",
     "LayersKeywords",
     "check_parts",
     "combine_layers",
@@ -36,11 +35,7 @@ __all__ = [
     "with_data_type",
 ]
 
-RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
-"""Resource members of a spec of layers; they apply to the layers only."""
-
-
-_NO_RESOURCES: Final = References(RESOURCES, {})
+_NO_RESOURCES: Final = References(COPY_RESOURCES, {})
 
 
 class LayersKeywords(TypedDict, total=False):
@@ -58,20 +53,16 @@ class LayersKeywords(TypedDict, total=False):
     schema: Schema | None
 
 
-_Keywords: TypeAlias = tuple[
-    str,
-    Context | None,
-    Transaction | None,
-    "DataType | None",
-    int | None,
-    IndexDomain | None,
-    Sequence[Any] | None,
-]
-"""Values of the keywords: modes, context, transaction, and constraints on the data type, the rank,
-the domain and the units."""
+class _Options(NamedTuple):
+    """The values of the keywords: the modes, the context, the transaction and constraints."""
 
-
-_NO_KEYWORDS: Final[_Keywords] = ("", None, None, None, None, None, None)
+    modes: str = ""
+    context: Context | None = None
+    transaction: Transaction | None = None
+    dtype: DataType | None = None
+    rank: int | None = None
+    domain: IndexDomain | None = None
+    units: Sequence[Any] | None = None
 
 
 @with_signature(LayersKeywords)
@@ -170,25 +161,24 @@ def combine_layers(
 ) -> TensorStore:
     """Return the handle of layers, combined as `tessarr.index_space.LayerStack` describes."""
     layer_list = tuple(layers)
-    modes, context, taking_part, data_type, rank, within, units = (
-        _read_keywords(keywords) if keywords else _NO_KEYWORDS
-    )
+    options = _read_keywords(keywords) if keywords else _Options()
+    context, within = options.context, options.domain
     data_type, views, mode, transaction, specs = _common_properties(
-        layer_list, data_type, taking_part
+        layer_list, options.dtype, options.transaction
     )
     if context is not None:
         references = references.bind(context)
     bounds = None if within is None else within._as_view()
-    placed = LayerStack.build(views, how, axis, rank, bounds)
+    placed = LayerStack.build(views, how, axis, options.rank, bounds)
     if specs:
         layer_list = _bind_specs(layer_list, data_type, context)
-    driver = StackDriver(layer_list, placed, data_type, units, references)
-    if modes:
-        mode = _check_mode(mode, modes)
+    driver = StackDriver(layer_list, placed, data_type, options.units, references)
+    if options.modes:
+        mode = _check_mode(mode, options.modes)
     return build_handle(driver, placed.domain, mode, transaction)
 
 
-def _read_keywords(keywords: LayersKeywords) -> _Keywords:
+def _read_keywords(keywords: LayersKeywords) -> _Options:
     options = drop_absent(keywords, LayersKeywords)
     modes = "".join([name[0] for name in ("read", "write") if options.pop(name, False)])
     context = check_class(options.pop("context", None), Context, "context")
@@ -197,7 +187,7 @@ def _read_keywords(keywords: LayersKeywords) -> _Keywords:
     schema.update(**options)
     check_parts(schema)
     parts = schema.dtype, schema.rank, schema.domain, schema.dimension_units
-    return modes, context, transaction, *parts
+    return _Options(modes, context, transaction, *parts)
 
 
 def _common_properties(
@@ -264,12 +254,8 @@ def _bind_specs(
     """Return the layers, with specs bound to a context."""
     shared = new_context() if context is None else context
     return tuple(
-        [
-            layer
-            if isinstance(layer, TensorStore)
-            else with_data_type(layer, data_type)._bound(shared)
-            for layer in layers
-        ]
+        layer if isinstance(layer, TensorStore) else with_data_type(layer, data_type)._bound(shared)
+        for layer in layers
     )
 
 

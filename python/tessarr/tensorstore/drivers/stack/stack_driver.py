@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr.errors import ArgumentError, ReadOnlyError
-from tessarr.index_space import IndexTransform
-from tessarr.tensorstore.batch.read_group import ReadGroup
+from tessarr.index_space import IndexDomain, IndexTransform, LayerStack, View, VisibleLayers
+from tessarr.tensorstore.batch import ExpectedRead, ReadGroup
 from tessarr.tensorstore.driver import NO_SCOPE, Driver, OperationScope
 from tessarr.tensorstore.future.combine import (
     chain_future,
@@ -40,10 +40,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.index_space import IndexDomain, LayerStack, View, VisibleLayers
-    from tessarr.tensorstore.batch.shared_reads import ExpectedRead
     from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.transaction.transaction import Transaction
 
 __all__ = ["Layer", "StackDriver", "common_units"]
 
@@ -85,8 +84,7 @@ class StackDriver(Driver):
         self.dtype = dtype
         self._units = units
         self.references = references
-        # Arrays to read from and to write to; computed on first use.
-        self._arrays: dict[bool, list[npt.NDArray[Any] | None]] | None = None
+        self._arrays: dict[bool, list[npt.NDArray[Any] | None]] = {}  # to read from, to write to
 
     @property
     def layers(self) -> list[Layer]:
@@ -118,10 +116,10 @@ class StackDriver(Driver):
             for document in layer._driver.stale_documents(_layer_scope(scope))
         ]
 
-    def with_staged_bounds(self, scope: OperationScope) -> Driver:
+    def with_staged_bounds(self, transaction: Transaction) -> Driver:
         """Return the layers in a transaction."""
         layers = [
-            layer._in_scope(scope) if isinstance(layer, TensorStore) else layer
+            layer._in_transaction(transaction) if isinstance(layer, TensorStore) else layer
             for layer in self._layers
         ]
         return StackDriver(layers, self._engine_layers, self.dtype, self._units, self.references)
@@ -267,13 +265,10 @@ class StackDriver(Driver):
         self, scope: OperationScope, *, write: bool
     ) -> list[npt.NDArray[Any] | None]:
         """Return the array in memory that each layer is a view of, or None."""
-        arrays = self._arrays
-        if arrays is None:
-            arrays = self._arrays = {}
-        memory = arrays.get(write)
+        memory = self._arrays.get(write)
         if memory is None:
             letter = "w" if write else "r"
-            memory = arrays[write] = [
+            memory = self._arrays[write] = [
                 find_memory(layer._driver, scope, write=write)
                 if isinstance(layer, TensorStore) and letter in layer._mode
                 else None

@@ -7,41 +7,35 @@ from typing import TYPE_CHECKING, Any, Self
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexTransform
-from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.drivers.stack.combine import (
-    RESOURCES,
     LayersKeywords,
     check_parts,
     combine_layers,
     overlay_domain,
     with_data_type,
 )
-from tessarr.tensorstore.drivers.stack.stack_driver import StackDriver, common_units
-from tessarr.tensorstore.future.future import Future
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.drivers.stack.stack_driver import Layer, StackDriver, common_units
+from tessarr.tensorstore.future.future import Future, spawn
 from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import DriverSpec, OpenRequest, OpenResult
+from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges
 from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.resource_spec import COPY_RESOURCES, ResourceSpec
 from tessarr.tensorstore.spec.view_spec import ViewSpec, nested_json, read_nested_spec
 
 if TYPE_CHECKING:
-    from tessarr.tensorstore.context.context import Context
-    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.drivers.stack.stack_driver import Layer
     from tessarr.tensorstore.spec.spec import Spec
     from tessarr.types import JSONObject
 
 __all__ = ["StackSpec"]
 
 
-class StackSpec(ViewSpec):
+class StackSpec(ResourceSpec, ViewSpec):
     """The spec of layers."""
 
     name = "stack"
-
-    _references: References
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
@@ -50,7 +44,7 @@ class StackSpec(ViewSpec):
         if not isinstance(layers, list):
             raise ArgumentError(f'"layers": {safe_repr(layers)} is not a list')
         spec = cls(schema)
-        spec._references = References.parse(RESOURCES, members)
+        spec._references = References.parse(COPY_RESOURCES, members)
         spec._set_nested(read_nested_spec(layer) for layer in layers)
         for k, layer in enumerate(spec._nested):
             if layer.domain is None:
@@ -62,6 +56,10 @@ class StackSpec(ViewSpec):
         """Add constraints; the data type applies to all layers."""
         super()._constrain(schema)
         self._settle()
+
+    def apply_changes(self, options: SpecChanges) -> Self:
+        """Return the spec with changes; the layers receive all changes except the schema."""
+        return super(ResourceSpec, self).apply_changes(options)
 
     def _settle(self) -> None:
         """Check constraints, and set the common data type on layers without one."""
@@ -99,34 +97,6 @@ class StackSpec(ViewSpec):
             "layers": layers,
             **self._references.json(naming, include_defaults=include_defaults),
         }
-
-    def collect_resources(self, naming: Naming) -> None:
-        """Report the bound resources."""
-        self._references.collect_resources(naming)  # before the layers, as TensorStore numbers them
-        super().collect_resources(naming)
-
-    def has_same_resources(self, other: DriverSpec) -> bool:
-        """Return whether the bound resources are identical."""
-        assert isinstance(other, StackSpec)
-        return super().has_same_resources(other) and self._references.has_same_resources(
-            other._references
-        )
-
-    def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context."""
-        return super().bind(context)._referring(self._references.bind(context))
-
-    def strip(self) -> Self:
-        """Return the spec without resources."""
-        return super().strip()._referring(self._references.strip())
-
-    def unbind(self, naming: Naming) -> Self:
-        """Return the spec with the names of its resources."""
-        return super().unbind(naming)._referring(self._references.unbind(naming))
-
-    def _referring(self, references: References) -> Self:
-        self._references = references  # a new spec
-        return self
 
     def _effective(self) -> Schema:
         schema = self.schema.copy()

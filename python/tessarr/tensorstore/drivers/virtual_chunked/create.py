@@ -16,15 +16,13 @@ from tessarr.tensorstore.drivers.virtual_chunked.functions import (
     VirtualChunkedWriteParameters,
     running_loop,
 )
-from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import (
-    RESOURCES,
-    VirtualDriver,
-)
+from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import VirtualDriver
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.json.parse import check_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.resource_spec import DATA_RESOURCES
 from tessarr.tensorstore.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -117,8 +115,7 @@ def virtual_chunked(
     if loop is None:
         loop = running_loop()
     functions = Functions(read_function, write_function, loop)
-    references = References(RESOURCES, {}).bind(
-        check_class(context, Context, "context") or Context()
-    )
+    context = check_class(context, Context, "context") or Context()
+    references = References(DATA_RESOURCES, {}).bind(context)
     driver = VirtualDriver(functions, constraints, references)
     return build_handle(driver, None, None, check_class(transaction, Transaction, "transaction"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from tessarr.index_space import IndexDomain
-    from tessarr.tensorstore.batch.batch import Batch
+    from tessarr.tensorstore.batch import Batch
 
 __all__ = [
     "Function",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import SelectionError
-from tessarr.index_space import Dim, GridPartition, IndexDomain, IndexTransform
+from tessarr.index_space import Dim, GridPartition, IndexDomain, IndexTransform, View
 from tessarr.index_space.intervals import INFINITE
-from tessarr.tensorstore.context.caching import caches_of
-from tessarr.tensorstore.context.chunk_cache import ChunkCache, SharedChunkCache
-from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.virtual_chunked.chunks import Chunks
-from tessarr.tensorstore.drivers.virtual_chunked.read_chunks import ChunkReader
-from tessarr.tensorstore.drivers.virtual_chunked.write_buffer import StagedChunks
+from tessarr.tensorstore.batch import Batch
+from tessarr.tensorstore.context.caching import ChunkCache, SharedChunkCache, caches_of
+from tessarr.tensorstore.driver import Driver, OperationScope
+from tessarr.tensorstore.drivers.virtual_chunked.chunks import ChunkReader, Chunks, StagedChunks
+from tessarr.tensorstore.drivers.virtual_chunked.functions import (
+    Functions,
+    VirtualChunkedReadParameters,
+)
 from tessarr.tensorstore.future.combine import join_futures
-from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
-from tessarr.tensorstore.future.spawn import spawn_future
+from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished, spawn_future
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.ndarray_views import (
     assign_elements,
@@ -36,19 +38,10 @@ from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.index_space import View
     from tessarr.tensorstore.context.references import References
-    from tessarr.tensorstore.driver import OperationScope
-    from tessarr.tensorstore.drivers.virtual_chunked.functions import Functions
     from tessarr.tensorstore.schema.schema import Schema
 
-__all__ = ["RESOURCES", "VirtualDriver"]
-
-RESOURCES: Final = {
-    "cache_pool": "cache_pool",
-    "data_copy_concurrency": "data_copy_concurrency",
-}
-"""The members of its spec that name resources."""
+__all__ = ["VirtualDriver"]
 
 _STAGED_READ_BYTES: Final = 1 << 28
 """The size of a transaction's cache of chunks."""
@@ -141,27 +134,30 @@ class VirtualDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Copy cached chunks, and read the others."""
-        # A read that waits for a batch holds no reference to it.
-        without_batch, batched = scope._replace(batch=None), scope.batch is not None
+        return scope.start(partial(self._read, view, out, batched=scope.batch is not None))
 
-        def start_operation() -> Future[npt.NDArray[Any]]:
-            try:
-                check_finite(view)
-                result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
-                if view.size == 0:
-                    return finished(result)
-                staged = self._staged_chunks(without_batch)
-                cache = self._cache if staged is None else staged.cache
-                arguments = self._chunks, self._cells(view), result, cache, staged
-                return ChunkReader(*arguments, batched=batched).begin()
-            except Exception as error:  # noqa: BLE001 (the future reports it)
-                return failed(error)
-
-        return (
-            start_operation()
-            if scope.batch is None
-            else scope.batch._defer(lambda *_: start_operation())
-        )
+    def _read(
+        self,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
+        scope: OperationScope,
+        *,
+        batched: bool,
+    ) -> Future[npt.NDArray[Any]]:
+        try:
+            check_finite(view)
+            result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
+            if view.size == 0:
+                return finished(result)
+            staged = self._staged_chunks(scope)
+            cache = self._cache if staged is None else staged.cache
+            # The batch of the read is submitted; a new one collects the reads of the functions.
+            batch = Batch() if batched else None
+            parameters = VirtualChunkedReadParameters(batch, staleness_bound=time.time())
+            cells = self._cells(view)
+            return ChunkReader(self._chunks, cells, result, cache, staged, parameters).begin()
+        except Exception as error:  # noqa: BLE001 (the future reports it)
+            return failed(error)
 
     def write(
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
@@ -220,8 +216,7 @@ class VirtualDriver(Driver):
         cache = self._cache
         if not cache.limit:
             cache = ChunkCache(SharedChunkCache(_STAGED_READ_BYTES, int))
-        store, change = partial(self._chunks.store, cache), partial(self._chunks.change, cache)
-        return StagedChunks(self._chunks.new, store, change, cache)
+        return StagedChunks(self._chunks, cache)
 
 
 def _assign_items(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:

@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.drivers.virtual_chunked.functions import Functions, running_loop
-from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import (
-    RESOURCES,
-    VirtualDriver,
-)
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import VirtualDriver
+from tessarr.tensorstore.future.future import Future, spawn
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.context_spec import ResourceSpec
 from tessarr.tensorstore.spec.driver_spec import OpenRequest, OpenResult, SpecChanges
+from tessarr.tensorstore.spec.resource_spec import DATA_RESOURCES, ResourceSpec
 
 if TYPE_CHECKING:
     from tessarr.index_space import IndexTransform
-    from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.future.future import Future
     from tessarr.types import JSONObject
 
 __all__ = ["VirtualSpec"]
@@ -43,7 +38,7 @@ class VirtualSpec(ResourceSpec):
             raise ArgumentError('"driver": functions have no JSON: use virtual_chunked')
         spec = cls(schema)
         spec._functions = Functions(read, write, running_loop())
-        spec._references = References.parse(RESOURCES, members)
+        spec._references = References.parse(DATA_RESOURCES, members)
         return spec
 
     @classmethod
@@ -73,14 +68,10 @@ class VirtualSpec(ResourceSpec):
 
     def apply_changes(self, options: SpecChanges) -> Self:
         """Return the spec with options."""
-        if options.kvstore is not None:
-            raise ArgumentError('a spec of the driver "virtual_chunked" takes no kvstore')
-        spec = self._referring(self._references)
-        if options.schema is not None:
-            if options.schema.fill_value is not None or options.schema.codec is not None:
-                raise ArgumentError("a virtual_chunked has neither a fill value nor a codec")
-            spec.schema = self.schema._merge_with(options.schema)
-        return spec
+        schema = options.schema
+        if schema is not None and (schema.fill_value is not None or schema.codec is not None):
+            raise ArgumentError("a virtual_chunked has neither a fill value nor a codec")
+        return super().apply_changes(options)
 
     def open(self, view: IndexTransform | None, opening: OpenRequest) -> Future[OpenResult]:
         """Return the driver."""

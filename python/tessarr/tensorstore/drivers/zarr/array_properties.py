@@ -10,11 +10,11 @@ import numpy as np
 
 from tessarr.codec import Bytes
 from tessarr.flow.create import dump_documents
-from tessarr.indexing.fields import find_fields
+from tessarr.indexing.fields import Fields, find_fields
 from tessarr.metadata import v2, v3
 from tessarr.metadata.codec_roles import find_codec_roles
 from tessarr.tensorstore.drivers.zarr import zarr2_constraints, zarr3_constraints
-from tessarr.tensorstore.drivers.zarr.constraints import build_array_view
+from tessarr.tensorstore.drivers.zarr.constraints import Constraints, build_array_view
 from tessarr.tensorstore.drivers.zarr.inner_dimensions import InnerDimensions
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.element_type import Field, element_of
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
     from tessarr.dtype import DataType
     from tessarr.index_space import IndexDomain, IndexTransform
-    from tessarr.indexing.fields import Fields
     from tessarr.metadata.node import ArrayMeta
-    from tessarr.tensorstore.drivers.zarr.constraints import Constraints
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import dtype as ElementType  # noqa: N812
     from tessarr.tensorstore.schema.units import Units
@@ -114,7 +112,7 @@ class ArrayProperties:
     @cached_property
     def full_view(self) -> IndexTransform:
         """The view of the whole domain."""
-        return build_array_view(self.meta.shape, self.meta.dimension_names, self.inner_shape)
+        return build_array_view(self.meta.shape, self.meta.axis_names, self.inner_shape)
 
     @cached_property
     def domain(self) -> IndexDomain:

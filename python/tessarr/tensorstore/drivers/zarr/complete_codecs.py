@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from tessarr import dtype as data_types
-from tessarr.codec.default import default_serializer
 from tessarr.dtype import DataType
 from tessarr.errors import ArgumentError
+from tessarr.metadata.new_codecs import default_serializer
 from tessarr.tensorstore.schema.codec_chain_spec import (
     INDEX,
     MAX_TYPESIZE,
@@ -91,11 +91,8 @@ def _transpose_target(target: CodecTarget, axes: Shape) -> CodecTarget:
 
 
 def _default_serializer(data_type: DataType) -> CodecEntry:
-    serializer = default_serializer(data_type)
-    if serializer is None:
-        return CodecEntry("bytes", "array_bytes", {})
-    stated: JSONObject = serializer.to_json(3)
-    return CodecEntry(stated["name"], "array_bytes", stated.get("configuration", {}))
+    json: JSONObject = default_serializer(data_type).to_json(3)
+    return CodecEntry(json["name"], "array_bytes", json.get("configuration", {}))
 
 
 def _item_bytes(data_type: DataType) -> int:
@@ -104,25 +101,21 @@ def _item_bytes(data_type: DataType) -> int:
 
 
 def _complete_codec(part: CodecEntry, target: CodecTarget, item_bytes: int | None) -> JSONObject:
-    options = dict(part.options)
-    match part.name:
-        case "transpose":
-            return _codec_json("transpose", {"order": list(part.axes(target.rank))})
-        case "bytes":
-            if target.data_type.unit_bytes == 1:
-                return _codec_json("bytes", {})
-            return _codec_json("bytes", {"endian": options.get("endian", "little")})
-        case "gzip":
-            return _codec_json("gzip", {"level": options.get("level", 6)})
-        case "zstd":
-            checksum = options.get("checksum", False)
-            return _codec_json("zstd", {"level": options.get("level", 3), "checksum": checksum})
-        case "blosc":
-            return _blosc(options, item_bytes)
-        case "crc32c":
-            return _codec_json("crc32c", {})
-        case _:
-            return _codec_json(part.name, complete_configuration(part.name, options))
+    name, options = part.name, dict(part.options)
+    if name == "transpose":
+        return _codec_json(name, {"order": list(part.axes(target.rank))})
+    if name == "bytes":
+        is_single = target.data_type.unit_bytes == 1
+        return _codec_json(name, {} if is_single else {"endian": "little", **options})
+    if name == "blosc":
+        return _blosc(options, item_bytes)
+    defaults = _DEFAULTS.get(name)
+    if defaults is None:
+        return _codec_json(name, complete_configuration(name, options))
+    return _codec_json(name, {**defaults, **options})
+
+
+_DEFAULTS: Final = {"crc32c": {}, "gzip": {"level": 6}, "zstd": {"level": 3, "checksum": False}}
 
 
 def _blosc(options: dict[str, Any], item_bytes: int | None) -> JSONObject:

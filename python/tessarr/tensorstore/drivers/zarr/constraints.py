@@ -17,7 +17,7 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.validation import Problems
 from tessarr.index_space import INFINITE, Dim, IndexDomain, IndexTransform, View
-from tessarr.metadata.node import check_sizes
+from tessarr.metadata.node import ArrayMeta, check_sizes
 from tessarr.tensorstore.json.parse import check_equal, raise_problems, without_fractions
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
@@ -34,36 +34,10 @@ from tessarr.tensorstore.schema.propagate import merge_domains
 from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from tessarr.metadata.node import ArrayMeta
-    from tessarr.tensorstore.schema.choose_chunk_shape import ChunkConstraints
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 
-__all__ = ["Constraints", "NewArray", "ResolvedConstraints", "build_array_view", "parse_data_type"]
-
-
-class ResolvedConstraints(NamedTuple):
-    """The resolved properties of a new array that do not depend on its lengths.
-
-    Parameters
-    ----------
-    data_type
-        The data type of the elements.
-    labels
-        The labels of all dimensions; "" for none.
-    layout
-        The constraints on the chunk layout.
-    chunked
-        The number of chunked dimensions, which are the first.
-    chunk_constraints
-        The constraints on the lengths of chunks.
-    """
-
-    data_type: data_types.DataType
-    labels: tuple[str, ...]
-    layout: LayoutConstraints
-    chunked: int
-    chunk_constraints: ChunkConstraints
+__all__ = ["Constraints", "NewArray", "build_array_view", "parse_data_type"]
 
 
 class NewArray(NamedTuple):
@@ -71,21 +45,24 @@ class NewArray(NamedTuple):
 
     Parameters
     ----------
-    resolved
-        The properties that do not depend on the lengths.
-    read
-        The shape of the smallest chunks.
     shape, grid
         The shape and the chunk grid.
+    read
+        The shape of the smallest chunks.
     spec
         The chunk that the codecs encode.
+    labels
+        The labels of all dimensions; "" for none.
+    layout
+        The constraints on the chunk layout.
     """
 
-    resolved: ResolvedConstraints
-    read: Shape
     shape: Shape
     grid: RegularGrid
+    read: Shape
     spec: ArraySpec
+    labels: tuple[str, ...]
+    layout: LayoutConstraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +152,19 @@ class Constraints(ABC):
         """
 
     @abstractmethod
-    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> ChunkConstraints:
-        """Return the constraints on the lengths of chunks.
-
-        Raises
-        ------
-        ArgumentError
-            If constraints contradict each other.
-        """
-
-    @abstractmethod
-    def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
+    def choose_chunks(
+        self, layout: LayoutConstraints, extent: View, chunked: int
+    ) -> tuple[Shape, Shape]:
         """Return the shapes of chunks of a new array of some extent, read and written.
+
+        Parameters
+        ----------
+        layout
+            The constraints on the chunk layout.
+        extent
+            The domain of the array.
+        chunked
+            The number of chunked dimensions, which are the first.
 
         Raises
         ------
@@ -368,7 +346,7 @@ class Constraints(ABC):
         if inner is None:
             inner = () if chunked is None else (0,) * (rank - chunked)
         known = self.chunks(chunked, rank, inner)
-        return known if schema_layout is NO_LAYOUT else schema_layout.merged(known)
+        return known if schema_layout is NO_LAYOUT else schema_layout.merge(known)
 
     def _lazy_layout(
         self, schema: Schema, rank: int | None, inner: Shape | None
@@ -378,56 +356,31 @@ class Constraints(ABC):
             return self.layout(schema, rank, inner)
         return LayoutConstraints.later(rank, lambda: self.layout(schema, rank, inner).resolve())
 
-    def resolve_constraints(
-        self, schema: Schema, of: Field
-    ) -> tuple[ResolvedConstraints, IndexDomain]:
-        """Return the resolved properties of a new array, and its domain.
-
-        Raises
-        ------
-        ArgumentError
-            If constraints contradict each other, or leave shape or data type open.
-        UnsupportedError
-            If the format does not have such elements.
-        """
-        stored = self._stored_data_type(schema, of)
-        inner = element_of(stored, of).inner
-        domain = self._known_domain(schema, self._rank(schema, inner), inner)
-        if domain is None or not all(dim.finite for dim in domain._dims):
-            raise ArgumentError("a new array needs a finite domain: give shape or domain")
-        layout = self.layout(schema, domain.rank, inner)
-        chunked = domain.rank - len(inner)
-        chunk_lengths = self.chunk_constraints(layout, chunked)
-        return ResolvedConstraints(stored, domain.labels, layout, chunked, chunk_lengths), domain
-
-    def create(
-        self,
-        schema: Schema,
-        resolved: ResolvedConstraints,
-        shape: Shape,
-        chunk_shapes: tuple[Shape, Shape],
-    ) -> ArrayMeta:
+    def create(self, schema: Schema, of: Field) -> ArrayMeta:
         """Return the metadata of a new array; the caller checks them against the schema.
-
-        Parameters
-        ----------
-        schema, resolved
-            The constraints, and their resolved properties.
-        shape, chunk_shapes
-            The shape of the array, and of its read and write chunks.
 
         Raises
         ------
         ArgumentError, MetadataError
-            If constraints contradict each other.
+            If constraints contradict each other, or leave shape or data type open.
+        UnsupportedError
+            If the format does not have such elements.
         """
-        (read, write), stored, problems = chunk_shapes, resolved.data_type, Problems()
+        stored, problems = self._stored_data_type(schema, of), Problems()
+        inner = element_of(stored, of).inner
+        domain = self._known_domain(schema, self._rank(schema, inner), inner)
+        if domain is None or not all(dim.finite for dim in domain._dims):
+            raise ArgumentError("a new array needs a finite domain: give shape or domain")
+        layout, chunked = self.layout(schema, domain.rank, inner), domain.rank - len(inner)
+        read, write = self.choose_chunks(layout, domain._as_view(), chunked)
+        shape = domain.shape[:chunked]
         spec = ArraySpec(write, stored, self.new_fill(schema, stored))
         check_sizes(shape, spec, "/shape", "/chunk_shape", problems)
         grid = RegularGrid(write).fit(shape, "/chunk_shape", problems)
         problems.check("metadata")
         assert grid is not None
-        return self._build_metadata(schema, NewArray(resolved, read, shape, grid, spec))
+        new = NewArray(shape, grid, read, spec, domain.labels, layout)
+        return self._build_metadata(schema, new)
 
     def _stored_data_type(self, schema: Schema, of: Field) -> data_types.DataType:
         """Return the data type of a new array."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.index_space import lower
-from tessarr.store import LocalStore, MemoryStore
-from tessarr.tensorstore.batch.read_group import start_read
-from tessarr.tensorstore.drivers.zarr.statistics import find_statistics
+from tessarr.index_space import IndexTransform, lower
+from tessarr.index_space.output_index_map import evaluate_map
+from tessarr.store import LocalStore, MemoryStore, Store
+from tessarr.tensorstore.batch import ReadGroup, start_read
 from tessarr.tensorstore.future.combine import convert_result
-from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
-from tessarr.tensorstore.future.spawn import spawn
+from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished, spawn
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.kvstore.local import is_fast_to_write
+from tessarr.tensorstore.schema.propagate import get_extents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.index_space import IndexTransform
-    from tessarr.store import Store
-    from tessarr.tensorstore.batch.read_group import ReadGroup
+    from tessarr.tensorstore.driver import StorageQuery
     from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
     from tessarr.tensorstore.drivers.zarr.inner_dimensions import InnerDimensions, InnerWrite
-    from tessarr.types import Shape
 
 __all__ = ["ElementAccess"]
 
@@ -49,35 +46,20 @@ class ElementAccess:
     """
 
     __slots__ = (
-        "_as_stored",
         "_base_store",
-        "_byte_order",
-        "_fields",
-        "_inner",
         "_is_local",
         "_last_read",
-        "_numpy",
-        "_parts",
         "_previous_read",
-        "_small_chunk_shape",
-        "_stored",
-        "_valid_bits",
         "in_memory",
-        "plain",
+        "properties",
     )
 
     def __init__(self, properties: ArrayProperties, store: Store) -> None:
-        self._numpy, self._stored = properties.numpy, properties.stored
-        self._fields, self._inner = properties.fields, properties.inner
-        self._as_stored, self._parts = properties.as_stored, properties.parts
-        self._valid_bits, self._byte_order = properties.bits, properties.places
-        self.plain = properties.plain
-        """Whether the engine reads the elements without conversion."""
+        self.properties = properties
         self._base_store = store
         self.in_memory = isinstance(store, MemoryStore)
         """Whether requests need no I/O."""
         self._is_local = self.in_memory or isinstance(store, LocalStore)
-        self._small_chunk_shape: Shape = properties.small_chunk_shape
         # The futures of the last two reads. If the caller holds both, it starts many reads before
         # it waits, and threads read. If it waits for each read, this thread reads.
         self._previous_read: Callable[[], Future[Any] | None] = _no_future
@@ -88,26 +70,32 @@ class ElementAccess:
         """Whether a small change is faster than a hand-off to another thread."""
         return is_fast_to_write(self._base_store)
 
-    def outer(self, view: IndexTransform) -> IndexTransform:
-        """Return the view of the array, without the dimensions inside its elements."""
-        return view if self._inner is None else self._inner.split(view).outer
-
     def storage_statistics(
-        self, array: Array, view: IndexTransform, *, not_stored: bool, fully_stored: bool
-    ) -> tuple[bool | None, bool | None]:
-        """Return whether no chunk of a view is stored, and whether all are."""
+        self, array: Array, view: IndexTransform, query: StorageQuery
+    ) -> tuple[bool, bool]:
+        """Return whether no chunk of a view is stored, and whether all are.
+
+        Positions outside the array are not stored.
+        """
         try:
-            return find_statistics(
-                array, self.outer(view), not_stored=not_stored, fully_stored=fully_stored
-            )
+            inner = self.properties.inner
+            view = view if inner is None else inner.split(view).outer
+            result = array._storage_statistics(view._as_view(), *query)
         except SelectionError as error:
             raise _convert_error(error) from error
+        if result is not None:
+            return result
+        # Some positions are below the origin.
+        inside = _drop_below_origin(view)
+        if inside is None:
+            return True, False
+        stored = array._storage_statistics(inside._as_view(), query.not_stored, fully_stored=False)
+        return stored is None or stored[0], False
 
     def _is_small(self, view: IndexTransform) -> bool:
         """Return whether a view touches so few chunks that a hand-off takes longer."""
-        return bool(self._small_chunk_shape) and view._view.touches_at_most(
-            self._small_chunk_shape, _FEW_CHUNKS
-        )
+        chunk_shape = self.properties.small_chunk_shape
+        return bool(chunk_shape) and view._view.touches_at_most(chunk_shape, _FEW_CHUNKS)
 
     # Reading
 
@@ -119,17 +107,26 @@ class ElementAccess:
         read_group: ReadGroup | None = None,
     ) -> Future[npt.NDArray[Any]]:
         """Start to read a view of an array, into `out` if it is not None."""
+        properties, inner = self.properties, self.properties.inner
         try:
-            if self._inner is not None:
-                return self._read_inner(array, self._inner, view, out, read_group)
-            if self._as_stored:
+            if inner is None and properties.as_stored:
                 return self._read_elements(array, view, out, read_group)
-            future = convert_result(
-                self._read_elements(array, view, None, read_group), self._to_native
-            )
+            split = None if inner is None else inner.split(view)
+            outer = view if split is None else split.outer
+
+            def convert(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+                if inner is None or split is None:
+                    values = values.astype(properties.numpy)
+                else:
+                    values = inner.select(split, self._split_elements(values, inner))
+                if out is None:
+                    return values
+                out[...] = values
+                return out
+
+            return convert_result(self._read_elements(array, outer, None, read_group), convert)
         except Exception as error:  # noqa: BLE001 (the future reports it)
             return failed(_convert_error(error))
-        return future if out is None else _fill_out(future, out)
 
     def _read_elements(
         self,
@@ -139,7 +136,8 @@ class ElementAccess:
         read_group: ReadGroup | None,
     ) -> Future[Any]:
         """Start to read elements in their stored form."""
-        read = array._prepare_view_read(view._view, self._stored, out, self._parts)
+        properties = self.properties
+        read = array._prepare_view_read(view._view, properties.stored, out, properties.parts)
         if read.is_empty:
             return finished(read.run())
         is_single = read_group is None or (self.in_memory and not read_group.waits)
@@ -154,45 +152,27 @@ class ElementAccess:
             self._previous_read, self._last_read = self._last_read, ref(future)
         return future
 
-    def _to_native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return values.astype(self._numpy)
-
-    def _read_inner(
-        self,
-        array: Array,
-        inner: InnerDimensions,
-        view: IndexTransform,
-        out: npt.NDArray[Any] | None,
-        read_group: ReadGroup | None,
-    ) -> Future[npt.NDArray[Any]]:
-        split = inner.split(view)
-        future = convert_result(
-            self._read_elements(array, split.outer, None, read_group),
-            lambda values: inner.select(split, self._split_elements(values, inner)),
-        )
-        return future if out is None else _fill_out(future, out)
-
     def _split_elements(self, values: Any, inner: InnerDimensions) -> npt.NDArray[Any]:
         """Return whole elements with their inner dimensions."""
-        elements = np.asarray(values)
+        properties, elements = self.properties, np.asarray(values)
         shape = elements.shape
-        if self._fields is not None and self._fields.inner is not None:
-            elements = elements[self._fields.inner]
+        if properties.fields is not None and properties.fields.inner is not None:
+            elements = elements[properties.fields.inner]
         if elements.ndim < len(shape) + len(inner.shape):  # bytes are the last of them
-            elements = np.ascontiguousarray(elements).reshape(-1).view(self._numpy)
+            elements = np.ascontiguousarray(elements).reshape(-1).view(properties.numpy)
             elements = elements.reshape(*shape, *inner.shape)
-            return elements if self._byte_order is None else elements[..., self._byte_order]
-        return elements.astype(self._numpy, copy=False)
+            return elements if properties.places is None else elements[..., properties.places]
+        return elements.astype(properties.numpy, copy=False)
 
     # Writing
 
     def write(self, array: Array, view: IndexTransform, values: npt.NDArray[Any]) -> WriteFutures:
         """Start to write to a view of an array."""
         try:
-            if self._inner is not None:
-                return self._write_inner(array, self._inner, view, values)
-            stored = values.astype(self._stored, copy=False)
-            future = self._store(array, view, stored, self._parts)
+            if self.properties.inner is not None:
+                return self._write_inner(array, self.properties.inner, view, values)
+            stored = values.astype(self.properties.stored, copy=False)
+            future = self._store(array, view, stored, self.properties.parts)
         except SelectionError as error:
             future = failed(_convert_error(error))
         return WriteFutures._of(future, future)
@@ -219,11 +199,11 @@ class ElementAccess:
         size, futures = element.itemsize, []
         elements = values.astype(element, copy=False)
         pieces = list(inner.split_writes(inner.split(view), elements))
-        if self._byte_order is not None:
-            turned = self._byte_order
-            pieces = [write._replace(places=turned[write.places].tolist()) for write in pieces]
-        if self._valid_bits is not None:
-            _check_valid_bits(pieces, self._valid_bits)
+        places, bits = self.properties.places, self.properties.bits
+        if places is not None:
+            pieces = [write._replace(places=places[write.places].tolist()) for write in pieces]
+        if bits is not None:
+            _check_valid_bits(pieces, bits)
         for piece in pieces:
             packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
             offsets = [
@@ -238,14 +218,33 @@ class ElementAccess:
 
     def _inner_location(self) -> tuple[int, np.dtype[Any]]:
         """Return the offset and type of the inner array in a stored element."""
-        base, stored = 0, self._stored
-        if self._fields is not None:
-            base = self._fields.parts[0][0]
-            if self._fields.inner is not None:
-                stored = stored[self._fields.inner].base
+        properties, base = self.properties, 0
+        stored, number = properties.stored, properties.numpy
+        if properties.fields is not None:
+            base = properties.fields.parts[0][0]
+            if properties.fields.inner is not None:
+                stored = stored[properties.fields.inner].base
         # A stored number can have another byte order; bytes have none.
-        number = self._numpy.kind != "V" and stored.itemsize == self._numpy.itemsize
-        return base, stored if number else self._numpy
+        is_number = number.kind != "V" and stored.itemsize == number.itemsize
+        return base, stored if is_number else number
+
+
+def _drop_below_origin(view: IndexTransform) -> IndexTransform | None:
+    """Return the positions of a view that are not below the origin, or None."""
+    dims = view.domain._dims
+    below = [
+        item for item, (lower, _) in zip(view.output, get_extents(view), strict=True) if lower < 0
+    ]
+    mask = reduce(np.logical_and, (evaluate_map(item, dims) >= 0 for item in below))
+    if not mask.any():
+        return None
+    along = zip(mask.shape, dims, np.nonzero(mask), strict=True)
+    return view.vindex[
+        tuple(
+            slice(None) if item == 1 else dim.inclusive_min + indices
+            for item, dim, indices in along
+        )
+    ]
 
 
 def _check_valid_bits(pieces: list[InnerWrite], bits: npt.NDArray[np.uint8]) -> None:
@@ -288,16 +287,6 @@ def _convert_error(error: Exception) -> Exception:
     result = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
     result.__cause__ = error
     return result
-
-
-def _fill_out(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
-    """Return the future of `out`, filled with the read elements."""
-
-    def fill(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        out[...] = values
-        return out
-
-    return convert_result(source, fill)
 
 
 def _no_future() -> None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
-from tessarr.index_space.output_index_map import evaluate_map
-from tessarr.index_space.view_bounds import check_within_bounds
+from tessarr.index_space.output_index_map import check_within_bounds, evaluate_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

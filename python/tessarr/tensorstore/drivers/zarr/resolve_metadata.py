@@ -19,20 +19,13 @@ from tessarr.tensorstore.schema.choose_chunk_shape import check_codec_chunk
 from tessarr.tensorstore.schema.codec_spec import OPEN
 from tessarr.tensorstore.schema.element_type import WHOLE, Field
 from tessarr.tensorstore.schema.fill_value import encode_fill
-from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.propagate import merge_domains
 from tessarr.tensorstore.schema.units import merge_units
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.schema.schema import Schema
 
-_CONSTRAINT_TYPES: Final[dict[str, type[Constraints]]] = {
-    "zarr3": Zarr3,
-    "zarr": Zarr2,
-    "zarr2": Zarr2,
-}
-
-__all__ = ["check", "effective", "new_metadata", "read_constraints"]
+__all__ = ["check", "new_metadata", "read_constraints"]
 
 
 def read_constraints(driver: str, metadata: Any = None) -> Constraints:
@@ -55,29 +48,10 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     >>> read_constraints("zarr3", {"codecs": ["gzip"]}).to_json()
     {'codecs': [{'name': 'gzip'}]}
     """
-    form = _CONSTRAINT_TYPES.get(driver)
-    if form is None:
-        raise ArgumentError(f"driver {safe_repr(driver)} is not 'zarr3' or 'zarr'")
+    form = Zarr3 if driver == "zarr3" else Zarr2
     if metadata is None:
         return _NO_CONSTRAINTS[form]
-    if isinstance(metadata, form):
-        return metadata
-    return form.read(metadata)
-
-
-def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> Schema:
-    """Return the complete schema of a spec's array: domain, chunk layout, codec and so on.
-
-    Raises
-    ------
-    ArgumentError
-        If schema and metadata contradict each other.
-    """
-    constraints = read_constraints(driver, metadata)
-    result = constraints.effective(schema, field)
-    result.update(codec=constraints.codec_with(schema))
-    result._layout.resolve()
-    return result
+    return metadata if isinstance(metadata, form) else form.read(metadata)
 
 
 def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> ArrayMeta:
@@ -109,10 +83,7 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
     """
     constraints = read_constraints(driver, metadata)
-    resolved, domain = constraints.resolve_constraints(schema, field)
-    shape = domain.shape[: resolved.chunked]
-    chunk_shapes = constraints.choose_chunks(resolved, domain._as_view())
-    meta = constraints.create(schema, resolved, shape, chunk_shapes)
+    meta = constraints.create(schema, field)
     _check_all_but_fill(meta, constraints, schema, field)
     if constraints.fill is not OPEN:  # otherwise the fill value is the schema's
         _check_fill(meta, schema, field)
@@ -130,16 +101,26 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If it does not.
     """
-    _check_all_but_fill(meta, metadata, schema, field)
+    constraints = read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata)
+    _check_all_but_fill(meta, constraints, schema, field)
     _check_fill(meta, schema, field)
 
 
-def _check_all_but_fill(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
+def _check_all_but_fill(
+    meta: ArrayMeta, constraints: Constraints, schema: Schema, field: Field
+) -> None:
     """Raise an error if an array does not meet the constraints other than the fill value."""
-    _check_chunks(meta, metadata, schema, field)
+    if constraints is not _NO_CONSTRAINTS[type(constraints)]:
+        constraints.check_members(meta)
     if schema._is_empty:
         return
     properties = properties_of(meta, field)
+    layout = schema._layout
+    if layout.rank >= 0:
+        layout.merge(properties.chunk_layout._constraints)
+        check_codec_chunk(layout)
+    if schema.codec is not None:
+        properties.codec._merge_with(schema.codec)
     check_equal("rank", schema.rank, properties.domain.rank)
     if schema.dtype is not None:
         check_equal("dtype", schema.dtype.name, properties.dtype.name)
@@ -150,22 +131,6 @@ def _check_all_but_fill(meta: ArrayMeta, metadata: Any, schema: Schema, field: F
         if meta.zarr_format == 2:
             raise ArgumentError("dimension_units: format 2 cannot store them")
         merge_units(properties.dimension_units, units)
-
-
-def _check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
-    """Raise an error if chunks, codecs or other metadata differ from the constraints."""
-    constraints = read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata)
-    if constraints is not _NO_CONSTRAINTS[type(constraints)]:
-        constraints.check_members(meta)
-    layout = schema._layout
-    if layout is NO_LAYOUT and schema.codec is None:
-        return
-    properties = properties_of(meta, field)
-    if layout.rank >= 0:
-        layout.merged(properties.chunk_layout._constraints)
-        check_codec_chunk(layout)
-    if schema.codec is not None:
-        properties.codec._merge_with(schema.codec)
 
 
 def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:

@@ -16,7 +16,6 @@ from tessarr.metadata.node import ArrayMeta
 from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
     NewArray,
-    ResolvedConstraints,
     parse_data_type,
 )
 from tessarr.tensorstore.json.parse import (
@@ -29,7 +28,6 @@ from tessarr.tensorstore.json.parse import (
     take_member,
 )
 from tessarr.tensorstore.schema.choose_chunk_shape import (
-    ChunkConstraints,
     choose_chunk_shapes,
     unified_chunks,
 )
@@ -113,10 +111,10 @@ class Zarr2(Constraints):
             result["dtype"] = self.data_type.to_json(2)
             if self.fill is not OPEN:
                 fill = self.fill_bytes()
-                stated = None if fill is None else self.data_type.fill_to_json(fill, 2)
-                if self.data_type.numpy.kind == "f" and isinstance(stated, int):
-                    stated = float(stated)  # as TensorStore has it
-                result["fill_value"] = stated
+                fill_json = None if fill is None else self.data_type.fill_to_json(fill, 2)
+                if self.data_type.numpy.kind == "f" and isinstance(fill_json, int):
+                    fill_json = float(fill_json)  # as TensorStore has it
+                result["fill_value"] = fill_json
         if self.order is not None:
             result["order"] = self.order
         if self.separator is not None:
@@ -136,7 +134,7 @@ class Zarr2(Constraints):
     @property
     def codec(self) -> CodecSpec:
         """The known encoding of chunks."""
-        return CodecSpec._of_compression(self.compression)
+        return CodecSpec._of("zarr", compression=self.compression)
 
     def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
         """Return the known constraints on chunks."""
@@ -144,14 +142,13 @@ class Zarr2(Constraints):
             return _known_layout(rank, rank, None, None, ())
         return _known_layout(chunked, rank, self.chunk_shape, self.order, inner)
 
-    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> ChunkConstraints:
-        """Return the constraints on the lengths of chunks, and of inner dimensions."""
-        return unified_chunks(layout)
-
-    def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
+    def choose_chunks(
+        self, layout: LayoutConstraints, extent: View, chunked: int
+    ) -> tuple[Shape, Shape]:
         """Return the chunk shape as the shape of read and write chunks."""
-        read, write = choose_chunk_shapes(resolved.chunk_constraints, extent, extent.rank)
-        return read[: resolved.chunked], write[: resolved.chunked]
+        # The inner dimensions of elements count as dimensions of chunks.
+        read, write = choose_chunk_shapes(unified_chunks(layout), extent, extent.rank)
+        return read[:chunked], write[:chunked]
 
     def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
@@ -168,7 +165,7 @@ class Zarr2(Constraints):
             new.grid,
             _KEYS[self.separator],
             spec.fill,
-            _settle(parts, spec, _memory_order(new.resolved.layout, rank)),
+            _settle(parts, spec, _memory_order(new.layout, rank)),
             self.attributes,
             last_is_filter=parts[1] is None and bool(parts[0]),
         )
@@ -180,7 +177,7 @@ class Zarr2(Constraints):
         # A document without the member means "."; other keys would count as missing chunks.
         separator = getattr(meta.chunk_key_encoding, "separator", ".")
         check_equal("dimension_separator", self.separator, separator)
-        codec_of(meta)._compression.merged(self.compression)
+        codec_of(meta)._compression.merge(self.compression)
 
 
 def _read_codecs(compressor: Any, filters: list[Any]) -> FiltersAndCompressor:
@@ -209,10 +206,9 @@ _KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
 def codec_of(meta: ArrayMeta) -> CodecSpec:
     """Return the encoding of the chunks of an array."""
     _, filters, compressor = v2.split_chain(meta.codecs, meta.rank, meta.last_is_filter)
-    stated = None if compressor is None else compressor_from_json(compressor.to_json(2))
-    return CodecSpec._of_compression(
-        Compression(stated, [codec.to_json(2) for codec in filters] or None)
-    )
+    compressor_json = None if compressor is None else compressor_from_json(compressor.to_json(2))
+    compression = Compression(compressor_json, [codec.to_json(2) for codec in filters] or None)
+    return CodecSpec._of("zarr", compression=compression)
 
 
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:

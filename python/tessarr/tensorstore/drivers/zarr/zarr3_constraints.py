@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from tessarr import codec
-from tessarr import dtype as data_types
 from tessarr._safe_repr import safe_repr
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError
@@ -20,7 +19,6 @@ from tessarr.tensorstore.drivers.zarr.complete_codecs import CodecTarget, comple
 from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
     NewArray,
-    ResolvedConstraints,
     parse_data_type,
 )
 from tessarr.tensorstore.json.parse import (
@@ -36,9 +34,7 @@ from tessarr.tensorstore.json.parse import (
     text,
 )
 from tessarr.tensorstore.schema.choose_chunk_shape import (
-    ChunkConstraints,
     choose_chunk_shapes,
-    separate_chunks,
     unified_chunks,
 )
 from tessarr.tensorstore.schema.codec_chain_spec import SHARDING, ChainSpec
@@ -145,15 +141,12 @@ class Zarr3(Constraints):
     @property
     def rank(self) -> int | None:
         """The number of chunked dimensions, or None while it is open."""
-        for part in (self.shape, self.chunk_shape, self.names, self.units):
-            if part is not None:
-                return len(part)
-        return None
+        return next((len(part) for part in self._per_dimension().values()), None)
 
     @property
     def codec(self) -> CodecSpec:
         """The known encoding of chunks."""
-        return CodecSpec._of_chain(self.chain)
+        return CodecSpec._of("zarr3", self.chain)
 
     @property
     def dimension_names(self) -> Names | None:
@@ -177,11 +170,13 @@ class Zarr3(Constraints):
         """Return the known constraints on chunks."""
         return _known_layout(chunked, rank, self.chunk_shape, self.chain, inner)
 
-    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> ChunkConstraints:
-        """Return the constraints on the lengths of chunks."""
+    def choose_chunks(
+        self, layout: LayoutConstraints, extent: View, chunked: int
+    ) -> tuple[Shape, Shape]:
+        """Return the shapes of read and write chunks."""
         leading = layout.leading(chunked)
         if self.chain is None or self.chain.sharding_levels > 0:
-            return separate_chunks(leading)
+            return choose_chunk_shapes(leading.grids[:2], extent, chunked)
         # The codecs have no shards. The aspect ratio of codec chunks must fit, but chooses nothing.
         try:
             chunk_lengths, read = unified_chunks(leading, read_first=False)
@@ -191,38 +186,28 @@ class Zarr3(Constraints):
                 "part of a write chunk can be read separately"
             ) from error
         _, _, codec = leading.grids
-        chunk_lengths.merged(codec.hard()._replace(elements=None), "codec_chunk")
-        return chunk_lengths, read
-
-    def choose_chunks(self, resolved: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
-        """Return the shapes of read and write chunks."""
-        return choose_chunk_shapes(resolved.chunk_constraints, extent, resolved.chunked)
+        chunk_lengths.merge(codec.hard()._replace(elements=None), "codec_chunk")
+        return choose_chunk_shapes((chunk_lengths, read), extent, chunked)
 
     def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
-        rank, data_type = len(new.shape), new.spec.data_type
+        rank = len(new.shape)
         chain = self.chain if schema.codec is None else self.codec._merge_with(schema.codec)._chain
-        chain = chain or _OPEN_CHAIN
-        # Without sharding, the codecs do not depend on lengths.
-        read = new.read if chain.sharding_levels or new.read != new.spec.shape else None
-        order_constraint = new.resolved.layout.leading(rank).order
-        codecs = _complete(
-            chain,
-            data_type,
-            rank,
-            read,
-            None if order_constraint is None else order_constraint.value,
-        )
+        chain = chain or ChainSpec()
+        if chain.sharding_levels == 0 and new.read != new.spec.shape:
+            chain = chain.add_sharding(new.read)
+        order = new.layout.leading(rank).order
+        target = CodecTarget(new.spec.data_type, rank, new.read, order and order.value)
         return ArrayMeta(
             3,
             new.shape,
-            data_type,
+            new.spec.data_type,
             new.grid,
-            self.key_encoding or _KEYS,
+            self.key_encoding or chunk_key_encoding.DefaultKeys(),
             new.spec.fill,
-            _settle(codecs, new.spec),
+            _read_codecs(complete_chain(chain, target), new.spec),
             self._new_attributes(schema, rank),
-            self._new_names(new.resolved.labels, rank),
+            self._new_names(new.labels, rank),
             extra=self.extra,
         )
 
@@ -251,11 +236,11 @@ class Zarr3(Constraints):
             check_equal("chunk_key_encoding", expected, actual)
         if self.chain is not None:
             try:
-                chain_of(meta).merged(self.chain, strict=True)
+                chain_of(meta).merge(self.chain, strict=True)
             except ArgumentError as error:
                 raise ArgumentError(f"metadata: codecs: {error}") from error
         if self.names is not None:
-            check_equal("dimension_names", self.names, meta.dimension_names or (None,) * meta.rank)
+            check_equal("dimension_names", self.names, meta.axis_names or (None,) * meta.rank)
         for name, expected in self.extra.items():
             check_equal(name, expected, meta.extra.get(name))
         for unit, actual_unit in zip(self.units or (), units_of(meta), strict=False):
@@ -277,34 +262,15 @@ def chain_of(meta: ArrayMeta) -> ChainSpec:
     return ChainSpec.read(meta.codecs.to_json()).with_defaults()
 
 
-def _complete(
-    chain: ChainSpec,
-    data_type: data_types.DataType,
-    rank: int,
-    read: Shape | None,
-    order: Shape | None,
-) -> codec.Chain:
-    """Return the codecs of a new array; `read` is None without sharding."""
-    if read is not None and chain.sharding_levels == 0:
-        chain = chain.add_sharding(read)
-    codecs_json = complete_chain(chain, CodecTarget(data_type, rank, read or (0,) * rank, order))
-    problems = Problems()
-    result = codec.Chain.read(codecs_json, "/codecs", problems)
-    problems.check("metadata")
-    assert result is not None
-    return result
-
-
-def _settle(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
+def _read_codecs(codecs_json: list[JSONObject], spec: ArraySpec) -> codec.Chain:
     """Return the codecs for chunks, with choices for all open options."""
     problems = Problems()
+    codecs = codec.Chain.read(codecs_json, "/codecs", problems)
+    problems.check("metadata")
+    assert codecs is not None
     codecs.check(spec, "/codecs", problems)
     problems.check("metadata")
     return codecs.resolve(spec)
-
-
-_OPEN_CHAIN: Final = ChainSpec()
-_KEYS: Final = chunk_key_encoding.DefaultKeys()
 
 
 def key_encoding_json(encoding: chunk_key_encoding.ChunkKeyEncoding) -> Any:
@@ -316,7 +282,7 @@ def key_encoding_json(encoding: chunk_key_encoding.ChunkKeyEncoding) -> Any:
 
 def codec_of(meta: ArrayMeta) -> CodecSpec:
     """Return the encoding of the chunks of an array."""
-    return CodecSpec._of_chain(chain_of(meta))
+    return CodecSpec._of("zarr3", chain_of(meta))
 
 
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:

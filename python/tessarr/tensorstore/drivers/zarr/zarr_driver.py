@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import replace
 from functools import partial
-from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from tessarr.array import bind_array
+from tessarr.array import Array, bind_array
 from tessarr.array.clear_outside import delete_outside
 from tessarr.array.resize import is_shrinking, reshape_meta, resize, resize_document
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.flow import copies
+from tessarr.flow import consolidated_copies
 from tessarr.flow.run import KnownDocument, run_flow
-from tessarr.tensorstore.batch.shared_reads import ExpectedRead
+from tessarr.tensorstore.batch import ExpectedRead, SharedReads
 from tessarr.tensorstore.context.caching import CachedMetadata
-from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
+from tessarr.tensorstore.driver import Driver, OperationScope, ResizeRequest, StorageQuery
+from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties, properties_of
 from tessarr.tensorstore.drivers.zarr.element_access import ElementAccess
-from tessarr.tensorstore.future.future import Future, failed
-from tessarr.tensorstore.future.spawn import spawn
-from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
-from tessarr.tensorstore.schema.element_type import WHOLE, Field
+from tessarr.tensorstore.future.future import Future, failed, spawn
+from tessarr.tensorstore.schema.propagate import propagate_bounds
 from tessarr.tensorstore.transaction.array_writes import metadata_key, staged_store
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.array import Array
-    from tessarr.flow.copies import ConsolidatedGroup
-    from tessarr.index_space import IndexDomain, IndexTransform
+    from tessarr.flow.consolidated_copies import ConsolidatedGroup
+    from tessarr.index_space import IndexTransform
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
-    from tessarr.tensorstore.batch.read_group import ReadGroup
-    from tessarr.tensorstore.batch.shared_reads import SharedReads
-    from tessarr.tensorstore.driver import OperationScope, ResizeRequest
-    from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
     from tessarr.tensorstore.future.write_futures import WriteFutures
-    from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-    from tessarr.tensorstore.schema.codec_spec import CodecSpec
-    from tessarr.tensorstore.schema.schema import Schema
-    from tessarr.tensorstore.schema.units import Units
     from tessarr.tensorstore.transaction.participant import Change, Staging
+    from tessarr.tensorstore.transaction.transaction import Transaction
     from tessarr.types import Shape
 
 __all__ = ["ZarrDriver"]
@@ -55,14 +46,12 @@ class ZarrDriver(Driver):
     ----------
     array
         The array.
-    field
-        The field of each element that the driver reads and writes.
     opened_by
-        The bound spec that opened the array, or None.
+        The bound spec that opened the array.
     store
-        The store below caches; by default the array's store.
+        The store below caches.
     checked_s
-        The time of the last metadata read, in seconds since 1970; by default now.
+        The time of the last metadata read, in seconds since 1970.
     known
         Metadata that all handles of the context share.
     seen
@@ -77,50 +66,40 @@ class ZarrDriver(Driver):
         "_base_store",
         "_consolidated_groups",
         "_data_since",
-        "_field",
         "_known",
-        "_kvstore",
         "_looked_s",
         "_meta",
         "_outer",
-        "_properties",
         "_rechecks",
         "_seen",
         "array",
         "opened_by",
-        "specs",
     )
 
     def __init__(
         self,
         array: Array,
-        field: Field = WHOLE,
-        opened_by: Any = None,
+        opened_by: Any,
         *,
-        store: Store | None = None,
-        checked_s: float | None = None,
-        known: CachedMetadata | None = None,
-        seen: KnownDocument | None = None,
-        data_since: float = inf,
+        store: Store,
+        checked_s: float,
+        known: CachedMetadata | None,
+        seen: KnownDocument,
+        data_since: float,
     ) -> None:
         self.array = array
+        self.opened_by = opened_by
+        self._base_store = store
+        self._looked_s = checked_s
+        self._known = known
+        self._seen = seen
         self._data_since = data_since
         self._outer: ZarrDriver | None = None  # the driver without the bounds of a transaction
-        self._base_store = array._store if store is None else store
-        self._field = field
-        self.opened_by = opened_by
-        meta = array._meta
-        properties = properties_of(meta, field)
-        self._properties = meta, properties
-        self.dtype = properties.dtype
-        self._access = ElementAccess(properties, self._base_store)
-        self._looked_s = time.time() if checked_s is None else checked_s
-        self._known = known
-        self._kvstore: Any = None
-        self._seen = KnownDocument() if seen is None else seen
-        self._meta: ArrayMeta | None = meta  # None if views can have other bounds
-        self._rechecks = opened_by is not None and opened_by.rechecks
+        self._meta: ArrayMeta | None = array._meta  # None if views can have other bounds
+        self._rechecks = opened_by.rechecks
         self._consolidated_groups: list[ConsolidatedGroup] | None = None  # not read yet
+        self._access = ElementAccess(self.properties, store)
+        self.dtype = self.properties.dtype
 
     # Properties
 
@@ -132,60 +111,24 @@ class ZarrDriver(Driver):
     @property
     def properties(self) -> ArrayProperties:
         """Properties of the metadata at their last read."""
-        meta, result = self._properties
-        if meta is not self.array._meta:
-            meta = self.array._meta
-            result = properties_of(meta, self._field)
-            self._properties = meta, result
-        return result
+        return properties_of(self.array._meta, self.opened_by._field)
 
-    @property
-    def domain(self) -> IndexDomain:
-        """The domain of the elements."""
-        return self.properties.domain
-
-    @property
-    def full_view(self) -> IndexTransform:
-        """The view of the whole domain."""
-        return self.properties.full_view
-
-    @property
-    def chunk_layout(self) -> ChunkLayout:
-        """The layout of chunks."""
-        return self.properties.chunk_layout
-
-    @property
-    def codec(self) -> CodecSpec:
-        """The encoding of chunks."""
-        return self.properties.codec
-
-    @property
-    def fill_value(self) -> npt.NDArray[Any] | None:
-        """The value of elements that are not stored."""
-        return self.properties.fill_value
-
-    @property
-    def dimension_units(self) -> Units:
-        """The unit of each dimension."""
-        return self.properties.dimension_units
-
-    @property
-    def schema(self) -> Schema:
-        """The complete schema."""
-        return self.properties.schema
+    domain: Any = property(attrgetter("properties.domain"))
+    full_view: Any = property(attrgetter("properties.full_view"))
+    chunk_layout: Any = property(attrgetter("properties.chunk_layout"))
+    codec: Any = property(attrgetter("properties.codec"))
+    fill_value: Any = property(attrgetter("properties.fill_value"))
+    dimension_units: Any = property(attrgetter("properties.dimension_units"))
+    schema: Any = property(attrgetter("properties.schema"))
 
     @property
     def kvstore(self) -> Any:
-        """The key-value store; None without a spec."""
-        if self._kvstore is None and self.opened_by is not None:
-            self._kvstore = self.opened_by.open_kvstore()
-        return self._kvstore
+        """The key-value store."""
+        return self.opened_by.open_kvstore()
 
     @property
     def url(self) -> str:
         """The URL that opens the array again."""
-        if self.opened_by is None:
-            self._raise_unsupported("be told as a URL")
         self.update_bounds()
         url: str = self.opened_by.url
         return url
@@ -202,12 +145,12 @@ class ZarrDriver(Driver):
 
     # Reading and writing
 
-    def _array_in(self, scope: OperationScope, *, reads: bool = True) -> Array:
-        """Return the array, in the transaction if the scope has one."""
+    def _array_in(self, transaction: Transaction | None, *, reads: bool = True) -> Array:
+        """Return the array, in the transaction unless it is None."""
         array = self.array
-        if scope.transaction is None:
+        if transaction is None:
             return array
-        staging: Staging = scope.transaction._staging
+        staging = transaction._staging
         staging.check()
         document, outside = self._document, self._committed_meta
         staged, known = staging.handles.get(self, (None, outside))
@@ -250,7 +193,7 @@ class ZarrDriver(Driver):
     @property
     def _committed_meta(self) -> ArrayMeta:
         """The known metadata outside transactions."""
-        outer = self if self._outer is None else self._outer
+        outer = self._outer or self
         return outer.array._meta if self._known is None else self._known.meta
 
     @property
@@ -261,7 +204,7 @@ class ZarrDriver(Driver):
     def _current_array(self, scope: OperationScope) -> Array:
         """Return the array with sufficiently fresh bounds, in the transaction if there is one."""
         is_due = self._is_stale(scope)
-        array = self._array_in(scope, reads=is_due)
+        array = self._array_in(scope.transaction, reads=is_due)
         if is_due:
             self._refresh(array, scope.sharing)
         return self._apply_known(array)
@@ -289,7 +232,7 @@ class ZarrDriver(Driver):
 
     @property
     def _reads_attributes(self) -> bool:
-        return self.opened_by is None or bool(self.opened_by.reads_attributes)
+        return bool(self.opened_by.reads_attributes)
 
     def _refresh(self, array: Array, sharing: SharedReads | None = None) -> None:
         """Read the metadata again; a shared read can be slightly older."""
@@ -320,19 +263,6 @@ class ZarrDriver(Driver):
         if self._known is not None:
             self._known.update_metadata(array._meta, checked_s)
 
-    def _rebind(self, meta: ArrayMeta, store: Store) -> Array:
-        """Return the array with other metadata, or in another store."""
-        array = self.array
-        return bind_array(
-            meta,
-            store,
-            array._path,
-            read_only=False,
-            write_empty_chunks=array._write_empty_chunks,
-            missing=array._missing,
-            keeps_past=True,
-        )
-
     def _is_stale(self, scope: OperationScope) -> bool:
         """Return whether the bounds are stale."""
         if not (self._rechecks and scope.rechecks_bounds):
@@ -357,43 +287,31 @@ class ZarrDriver(Driver):
         meta = array._meta
         if meta is self._meta and not view._has_implicit_bounds:
             return self, view
-        return self, propagate_bounds(view, properties_of(meta, self._field).domain)
+        return self, propagate_bounds(view, properties_of(meta, self.opened_by._field).domain)
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
-        batch = scope.batch
         if scope.transaction is None:
-            together = scope.read_group if batch is None else batch._together
-            return self._access.read(self.array, view, out, together)
-        if batch is None:
-            return self._read_staged(view, out, scope)
-        without_batch = scope._replace(
-            batch=None
-        )  # a read that waits for a batch holds no reference to it
-
-        def start_operation(
-            read_group: ReadGroup, sharing: SharedReads
-        ) -> Future[npt.NDArray[Any]]:
-            return self._read_staged(view, out, without_batch.for_read_group(read_group, sharing))
-
-        later: Future[Any] = batch._defer(start_operation, reads=True)
-        return later
+            group = scope.read_group if scope.batch is None else scope.batch._read_group
+            return self._access.read(self.array, view, out, group)
+        return scope.start(partial(self._read_staged, view, out), reads=True)
 
     @property
     def stored_array(self) -> Array | None:
         """The array, unless its bounds or elements need a refresh."""
         array, known = self.array, self._known
         has_newer = known is not None and known.meta is not array._meta
-        return None if has_newer or self._rechecks or not self._access.plain else array
+        is_plain = self._access.properties.plain
+        return None if has_newer or self._rechecks or not is_plain else array
 
     def _read_staged(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Start to read in a transaction."""
         try:
-            array = self._array_in(scope)
+            array = self._array_in(scope.transaction)
         except NotFoundError as error:
             return failed(error)
         return self._access.read(array, view, out, scope.read_group)
@@ -402,52 +320,48 @@ class ZarrDriver(Driver):
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
     ) -> WriteFutures:
         """Start to write."""
-        return self._access.write(self._array_in(scope, reads=False), view, values)
+        return self._access.write(self._array_in(scope.transaction, reads=False), view, values)
 
     # Bounds
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Read the current bounds if the known ones are stale."""
-        due, batch = self.stale_documents(scope), scope.batch
-        if batch is None or not due:
-            return spawn(self._resolve_bounds, scope, here=not due)
-        # a request that waits for a batch holds no reference to it
-        without_batch = scope._replace(batch=None)
-
-        def start_operation(_: ReadGroup, sharing: SharedReads) -> Future[Driver]:
-            return spawn(self._resolve_bounds, without_batch._replace(sharing=sharing))
-
-        future: Future[Driver] = batch._defer(start_operation, due)
-        return future
+        due = self.stale_documents(scope)
+        if not due:
+            return spawn(self._resolve_bounds, scope, here=True)
+        return scope.start(partial(spawn, self._resolve_bounds), due)
 
     def _resolve_bounds(self, scope: OperationScope) -> Driver:
         """Return the driver with fresh bounds."""
         array = self._current_array(scope)
-        return self if array is self.array else self._staged_driver(array, scope)
+        if scope.transaction is None or array is self.array:
+            return self
+        return self._staged_driver(array, scope.transaction._staging)
 
-    def _staged_driver(self, staged: Array, scope: OperationScope) -> Driver:
+    def _staged_driver(self, staged: Array, staging: Staging) -> Driver:
         """Return the driver with the bounds that the array has in a transaction."""
-        array = self._rebind(staged._meta, self.array._store)
-        driver = ZarrDriver(
-            array,
-            self._field,
-            self.opened_by,
-            store=self._base_store,
-            known=self._known,
-            seen=self._seen,
-            data_since=self._data_since,
+        driver, array = copy(self), self.array
+        driver.array = bind_array(
+            staged._meta,
+            array._store,
+            array._path,
+            read_only=False,
+            write_empty_chunks=array._write_empty_chunks,
+            missing=array._missing,
+            keeps_past=True,
         )
-        driver._consolidated_groups, driver._outer = self._consolidated_groups, self._outer or self
-        handles = scope.transaction._staging.handles
-        handles[driver] = handles[self] = staged, self._committed_meta
+        driver._meta, driver._looked_s = staged._meta, time.time()
+        driver._outer = self._outer or self
+        staging.handles[driver] = staging.handles[self] = staged, self._committed_meta
         return driver
 
-    def with_staged_bounds(self, scope: OperationScope) -> Driver:
+    def with_staged_bounds(self, transaction: Transaction) -> Driver:
         """Return the driver with the bounds that a transaction has staged."""
-        if not scope.transaction._staging.has_part_of(self._base_store):
+        staging = transaction._staging
+        if not staging.has_part_of(self._base_store):
             return self
-        staged = self._array_in(scope)
-        return self if staged._meta is self.array._meta else self._staged_driver(staged, scope)
+        staged = self._array_in(transaction)
+        return self if staged._meta is self.array._meta else self._staged_driver(staged, staging)
 
     @property
     def resizable(self) -> bool:
@@ -456,11 +370,11 @@ class ZarrDriver(Driver):
 
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds."""
-        if self.opened_by is not None and self.opened_by.fixes_metadata:
+        if self.opened_by.fixes_metadata:
             raise ArgumentError("an array that was opened with assume_metadata cannot be resized")
         self._check_tied(request)
         if scope.transaction is not None:
-            return spawn(self._stage_resize, request, scope, whole=True)
+            return spawn(self._stage_resize, request, scope.transaction, whole=True)
         array = self._apply_known(self.array)  # the write compares the document
         ends = zip(array._meta.shape, request.upper, strict=False)
         # The deletion of many chunks takes long.
@@ -470,18 +384,18 @@ class ZarrDriver(Driver):
 
     def _check_tied(self, request: ResizeRequest) -> None:
         """Raise an error if the resize affects fields outside the handle."""
-        names = self.array._meta.data_type.numpy.names or ()
+        name, fields = self.opened_by._field.name, self.array._meta.data_type.numpy.names or ()
         moves = any(bound is not None for bound in request.upper)
-        if moves and not request.resizes_tied and self._field.name is not None and len(names) > 1:
+        if moves and not request.resizes_tied and name is not None and len(fields) > 1:
             raise ArgumentError(
-                f"the resize would also affect fields other than {self._field.name!r}: pass "
+                f"the resize would also affect fields other than {name!r}: pass "
                 "resize_tied_bounds=True to allow it"
             )
 
     def _find_consolidated_groups(self) -> list[ConsolidatedGroup]:
         """Return the parent groups that contain copies of the metadata."""
         if self._consolidated_groups is None:
-            look = copies.find_consolidated_groups_of_array(
+            look = consolidated_copies.find_consolidated_groups_of_array(
                 self.array._path, self.array._meta.zarr_format
             )
             self._consolidated_groups = run_flow(look, self._base_store)
@@ -502,35 +416,37 @@ class ZarrDriver(Driver):
         )
         return self
 
-    def _stage_resize(self, request: ResizeRequest, scope: OperationScope) -> Driver:
+    def _stage_resize(self, request: ResizeRequest, transaction: Transaction) -> Driver:
         """Stage a resize, after concurrent ones."""
-        staging = scope.transaction._staging
+        staging = transaction._staging
         stage = staging.store(self.array._store, self._base_store)
         with staging.arrays.resize_lock(stage, self._document):
-            return self._stage_resize_locked(request, scope)
+            return self._stage_resize_locked(request, self._array_in(transaction), staging)
 
-    def _stage_resize_locked(self, request: ResizeRequest, scope: OperationScope) -> Driver:
-        staging, array = scope.transaction._staging, self._array_in(scope)
+    def _stage_resize_locked(
+        self, request: ResizeRequest, array: Array, staging: Staging
+    ) -> Driver:
         entry = staging.arrays.resizable(array)  # other handles keep their bounds
         array = entry.array
+        stage = staged_store(array)
         document = self._document
         overtaken: list[ArrayMeta] = []
         change = resize_document(
             array, request.resize_shape, partial(_check_compatible, array._meta), overtaken.append
         )
-        before = staging.arrays.staged_metadata(array._store, document, self._committed_meta)
+        before = staging.arrays.staged_metadata(stage, document, self._committed_meta)
         if not self._stage_growth(array, request, staging, document, change):
             self._resize(array, request)
             if before is not None:  # the staged document lacks other writers' changes
                 array._set_meta(reshape_meta(array._meta, request.resize_shape(before.shape)))
-        if not staging.arrays.is_new(array._store, document):  # a new array ignores other writers
-            staging.redo_on_conflict(array._store, document, change)
-        content = array._store.get(document)
+        if not staging.arrays.is_new(stage, document):  # a new array ignores other writers
+            staging.redo_on_conflict(stage, document, change)
+        content = stage.get(document)
         ends = request.upper[: array._meta.rank]
         staging.arrays.resize(array, document, self._committed_meta, request.resize_shape, ends)
 
         def after() -> None:
-            if not staging.arrays.has_staged_metadata(array._store, document):
+            if not staging.arrays.has_staged_metadata(stage, document):
                 return  # another operation replaced the document
             self._accept(self.array, entry.array._meta)
             if content is not None:
@@ -542,7 +458,7 @@ class ZarrDriver(Driver):
                     delete_outside(store, array._path, overtaken[-1], now)
 
         staging.after(after)
-        return self._staged_driver(array, scope)
+        return self._staged_driver(array, staging)
 
     def _stage_growth(
         self, array: Array, request: ResizeRequest, staging: Staging, key: str, change: Change
@@ -565,17 +481,15 @@ class ZarrDriver(Driver):
         return True
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
-    ) -> Future[tuple[bool | None, bool | None]]:
+        self, view: IndexTransform, query: StorageQuery, scope: OperationScope
+    ) -> Future[tuple[bool, bool]]:
         """Return whether no chunk of a view is stored, and whether all are."""
 
-        def work() -> tuple[bool | None, bool | None]:
-            array = self._apply_known(self._array_in(scope))
+        def work() -> tuple[bool, bool]:
+            array = self._apply_known(self._array_in(scope.transaction))
             if scope.transaction is not None:
                 array = scope.transaction._staging.arrays.overlay_array(array)
-            return self._access.storage_statistics(
-                array, view, not_stored=not_stored, fully_stored=fully_stored
-            )
+            return self._access.storage_statistics(array, view, query)
 
         return spawn(work, here=self._access.in_memory and scope.transaction is None)
 
@@ -587,7 +501,7 @@ def is_compatible(known: ArrayMeta, new: ArrayMeta) -> bool:
     """
     if new is known:
         return True
-    free = {name: getattr(known, name) for name in ("shape", "attributes", "dimension_names")}
+    free = {name: getattr(known, name) for name in ("shape", "attributes", "axis_names")}
     return new.rank == known.rank and replace(new, **free) == known
 
 

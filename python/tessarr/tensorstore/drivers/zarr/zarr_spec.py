@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from tessarr.errors import ArgumentError
-from tessarr.flow.open import prefix_of
+from tessarr.flow import open as open_flow
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.drivers.zarr import resolve_metadata
+from tessarr.tensorstore.drivers.zarr.resolve_metadata import read_constraints
 from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver
 from tessarr.tensorstore.json.parse import boolean, read_object, take_member, text
-from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
 from tessarr.tensorstore.kvstore.kvstore_url import as_folder
-from tessarr.tensorstore.schema.domain_bounds import propagate_bounds
 from tessarr.tensorstore.schema.element_type import WHOLE, Field
+from tessarr.tensorstore.schema.propagate import propagate_bounds
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.spec.driver_spec import SpecChanges
-from tessarr.tensorstore.spec.kvstore_driver_spec import KvStoreDriverSpec
-from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.staleness_bounds import Recheck, recheck_of
+from tessarr.tensorstore.spec.open_mode import OpenMode, Recheck, recheck_of
+from tessarr.tensorstore.spec.resource_spec import DATA_RESOURCES, KvStoreDriverSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tessarr.flow.open import Node
     from tessarr.index_space import IndexTransform
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.drivers.zarr.constraints import Constraints
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.tensorstore.spec.driver_spec import SpecChanges
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = ["ZarrSpec"]
 
-_RESOURCES: Final = {
-    "cache_pool": "cache_pool",
-    "data_copy_concurrency": "data_copy_concurrency",
-    "metadata_cache_pool": "cache_pool",
-}
+T = TypeVar("T")
+
+_RESOURCES: Final = {**DATA_RESOURCES, "metadata_cache_pool": "cache_pool"}
 _OPTIONAL: Final = frozenset(["metadata_cache_pool"])
 
 
@@ -63,8 +60,8 @@ class ZarrSpec(KvStoreDriverSpec):
         """Return the spec of JSON members; remove its members from `members`."""
         spec = cls(schema)
         spec._memo = {}
-        spec._mode = OpenMode._take(members)
-        spec._take_place(members)
+        spec._mode = OpenMode._from_members(members)
+        spec._read_kvstore(members)
         spec._references = References.parse(_RESOURCES, members, _OPTIONAL)
         spec._recheck_metadata = _take_recheck(members, "recheck_cached_metadata", "open")
         spec._recheck_data = _take_recheck(members, "recheck_cached_data", default=True)
@@ -83,13 +80,12 @@ class ZarrSpec(KvStoreDriverSpec):
     def _parse_format_members(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
         if "metadata" in members:
-            self._constraints = resolve_metadata.read_constraints(
-                self.name, read_object(members.pop("metadata"), "metadata")
-            )
+            metadata = read_object(members.pop("metadata"), "metadata")
+            self._constraints = read_constraints(self.name, metadata)
         else:
             self._constraints = self._nothing
 
-    def _forget(self) -> None:
+    def _drop_metadata(self) -> None:
         known = self.outline()
         self.schema = self.schema._merge_with(Schema(rank=known.rank, dtype=known.dtype))
         self._constraints, self._memo = self._nothing, {}
@@ -172,50 +168,39 @@ class ZarrSpec(KvStoreDriverSpec):
 
     def effective(self) -> Schema:
         """Return the known schema without a request, except for the codec."""
-        result: Schema = self._memoize(
-            "effective", lambda: self._constraints.effective(self.schema, self._field)
-        )
-        return result
+        constraints: Constraints = self._constraints
+        return self._memoize("effective", lambda: constraints.effective(self.schema, self._field))
 
     def codec(self) -> CodecSpec | None:
         """Return the known encoding."""
-        result: CodecSpec = self._memoize(
-            "codec", lambda: self._constraints.codec_with(self.schema)
-        )
-        return result
+        constraints: Constraints = self._constraints
+        return self._memoize("codec", lambda: constraints.codec_with(self.schema))
 
     def outline(self) -> Schema:
         """Return the known rank, data type and domain."""
         schema = self.schema
-        if self._constraints is self._nothing and schema.domain is None and schema.rank != 0:
+        constraints: Constraints = self._constraints
+        if constraints is self._nothing and schema.domain is None and schema.rank != 0:
             return schema
-        result: Schema = self._memoize(
-            "outline", lambda: self._constraints.outline(schema, self._field)
-        )
-        return result
+        return self._memoize("outline", lambda: constraints.outline(schema, self._field))
 
     def _metadata(self) -> ArrayMeta:
         """Return the metadata of a new array."""
-        meta: ArrayMeta = self._memoize(
-            "metadata",
-            lambda: resolve_metadata.new_metadata(
-                self.name, self._constraints, self.schema, self._field
-            ),
-        )
-        return meta
+        parts = self._constraints, self.schema, self._field
+        return self._memoize("metadata", lambda: resolve_metadata.new_metadata(self.name, *parts))
 
-    def _memoize(self, name: str, compute: Callable[[], Any]) -> Any:
+    def _memoize(self, name: str, compute: Callable[[], T]) -> T:
         """Return a value derived from schema and metadata; it does not depend on resources."""
-        result = self._memo.get(name)
+        result: T | None = self._memo.get(name)
         if result is None:
             result = self._memo[name] = compute()
         return result
 
     @staticmethod
-    def _put_at(kvstore_spec: Place) -> Place:
+    def _normalize_kvstore(kvstore_spec: Place) -> Place:
         return _as_folder(kvstore_spec)
 
-    def _take_rechecks(self, options: SpecChanges) -> None:
+    def _set_rechecks(self, options: SpecChanges) -> None:
         if options.recheck_metadata is not None:
             self._recheck_metadata = options.recheck_metadata
         if options.recheck_data is not None:
@@ -227,11 +212,6 @@ class ZarrSpec(KvStoreDriverSpec):
         return f"{self._scheme}:"
 
     _scheme: ClassVar[str]
-
-    def open_kvstore(self) -> KvStore:
-        """Return the key-value store of the array; the spec is bound."""
-        assert self._place is not None
-        return KvStore(self._place, self._place._open(), self._place.path, None)
 
     @property
     def fixes_metadata(self) -> bool:
@@ -255,19 +235,17 @@ class ZarrSpec(KvStoreDriverSpec):
         return False
 
     def _check(self, meta: ArrayMeta) -> None:
-        """Raise an error if the metadata does not meet the constraints; memoize the result."""
-        if self._memo.get("checked") is not meta:
-            try:
-                resolve_metadata.check(meta, self._constraints, self.schema, self._field)
-            except ArgumentError as error:
-                error.kind = "mismatch"  # the spec alone is consistent
-                raise
-            self._memo["checked"] = meta
+        """Raise an error if the metadata does not meet the constraints."""
+        try:
+            resolve_metadata.check(meta, self._constraints, self.schema, self._field)
+        except ArgumentError as error:
+            error.kind = "mismatch"  # the spec alone is consistent
+            raise
 
     def _key(self, path: str) -> str:
-        return prefix_of(path) + self.document
+        return open_flow.prefix_of(path) + self.document
 
-    def _parse_node(self, document: bytes, store: Store | None, path: str) -> Node:
+    def _parse_node(self, document: bytes, store: Store | None, path: str) -> open_flow.Node:
         """Return the node of a document, and for format 2 of its attributes document."""
         raise NotImplementedError
 

@@ -21,7 +21,7 @@ use self::header::{Filter, Header, HEADER_BYTES};
 use self::shuffle::{Kernel, Planes, MAX_SEPARATE_PLANES};
 use self::stream::Compressor;
 use super::{zstd, BytesCodec, Config, Context};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::scratch::reserve;
 
 /// The maximum item size in a header.
@@ -130,10 +130,7 @@ impl BytesCodec for Blosc {
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, context: &mut Context) -> Result<()> {
         if input.len() > header::MAX_INPUT {
             let (max_bytes, bytes) = (header::MAX_INPUT, input.len());
-            return Err(Error::new(
-                Kind::Argument,
-                format!("blosc takes at most {max_bytes} bytes, got {bytes}"),
-            ));
+            return Err(Error::argument(format!("blosc takes at most {max_bytes} bytes, got {bytes}")));
         }
         let mut plan = Header::plan(
             self.compressor,

@@ -9,10 +9,6 @@ use super::lru::{Epoch, Lru};
 use super::CachedStore;
 use crate::store::{fork, Store};
 
-/// A memory limit that several caches share; the least recently used entry is evicted first.
-#[derive(Clone, Debug)]
-pub struct CachePool(Arc<CacheMemory>);
-
 /// Statistics of a [`CachedStore`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
@@ -24,20 +20,44 @@ pub struct CacheCounts {
     pub bytes: u64,
 }
 
-pub(super) struct CacheMemory {
+/// A memory limit that several caches share; the least recently used entry is evicted first.
+pub struct CachePool {
     lru: Mutex<Lru>,
     pub(super) limit: u64,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-impl std::fmt::Debug for CacheMemory {
+impl std::fmt::Debug for CachePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Memory({} bytes)", self.limit)
+        write!(f, "CachePool({} bytes)", self.limit)
     }
 }
 
-impl CacheMemory {
+impl CachePool {
+    /// Hold at most `limit` bytes.
+    pub fn new(limit: u64) -> Arc<Self> {
+        fork::register();
+        let (hits, misses) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(CachePool { lru: Mutex::new(Lru::new(limit)), limit, hits, misses })
+    }
+
+    /// Cache the responses of `inner` while they are fresh. Stores with the same `namespace` share
+    /// entries: they must be views of the same data.
+    pub fn store(
+        self: &Arc<Self>,
+        inner: Arc<dyn Store>,
+        namespace: u64,
+        freshness: Freshness,
+    ) -> CachedStore {
+        CachedStore { inner, memory: self.clone(), namespace: format!("{namespace}:").into(), freshness }
+    }
+
+    /// Drop all entries.
+    pub fn clear(&self) {
+        self.with(Lru::clear);
+    }
+
     /// Run `work` with the entries locked; `work` calls no store.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Lru) -> T) -> T {
         let _gate = fork::gate();
@@ -75,7 +95,8 @@ impl CacheMemory {
         self.with(|lru| lru.insert(name, kind, entry, request_time.epoch, request_time.requested_at));
     }
 
-    pub(super) fn counts(&self) -> CacheCounts {
+    /// Return the statistics of all stores in this pool.
+    pub fn counts(&self) -> CacheCounts {
         CacheCounts {
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
@@ -101,32 +122,5 @@ impl RequestTime {
     pub(super) fn since(self, earliest: RequestTime) -> Self {
         let epoch = if self.epoch <= earliest.epoch { self.epoch } else { Epoch::PAST };
         RequestTime { epoch, requested_at: self.requested_at.min(earliest.requested_at) }
-    }
-}
-
-impl CachePool {
-    /// Hold at most `limit` bytes.
-    pub fn new(limit: u64) -> Self {
-        fork::register();
-        let lru = Mutex::new(Lru::new(limit));
-        let memory = CacheMemory { lru, limit, hits: AtomicU64::new(0), misses: AtomicU64::new(0) };
-        CachePool(Arc::new(memory))
-    }
-
-    /// Cache the responses of `inner` while they are fresh. Stores with the same `namespace` share
-    /// entries: they must be views of the same data.
-    pub fn store(&self, inner: Arc<dyn Store>, namespace: u64, freshness: Freshness) -> CachedStore {
-        let namespace = format!("{namespace}:").into();
-        CachedStore { inner, memory: self.0.clone(), namespace, freshness, coalescing: None }
-    }
-
-    /// Return the statistics of all stores in this pool.
-    pub fn counts(&self) -> CacheCounts {
-        self.0.counts()
-    }
-
-    /// Drop all entries.
-    pub fn clear(&self) {
-        self.0.with(Lru::clear);
     }
 }

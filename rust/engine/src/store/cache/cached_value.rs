@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::cache_pool::{CacheMemory, RequestTime};
-use super::entry::{CacheEntry, EntryKind, ValueId, WholeValue};
-use super::SMALL_VALUE_BYTES;
+use super::cache_pool::{CachePool, RequestTime};
+use super::entry::{CacheEntry, EntryKind, Freshness, ValueId, WholeValue};
+use super::{CachedStore, SMALL_VALUE_BYTES};
 use crate::error::Result;
-use crate::store::{self, read_from, DecodedCache, ReadFlags, ReadHint, Store, ValueReader, Version};
+use crate::store::{self, read_from, DecodedCache, ReadFlags, ReadHint, ValueReader, Version};
 
 /// The decoded chunks of a value.
 pub(super) struct DecodedChunks {
     pub(super) name: String,
     pub(super) of: ValueId,
-    pub(super) memory: Arc<CacheMemory>,
+    pub(super) memory: Arc<CachePool>,
 }
 
 impl DecodedCache for DecodedChunks {
@@ -53,7 +53,7 @@ impl ValueReader for WholeValueReader {
         self.whole.value_id.state()
     }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
         read_from(&self.whole.bytes, offset, out)
     }
 
@@ -69,19 +69,14 @@ impl ValueReader for WholeValueReader {
 /// A value with some cached ranges; reading another range opens it in the inner store.
 pub(super) struct RangedReader {
     pub(super) key: String,
-    pub(super) name: String,
     pub(super) chunks: DecodedChunks,
     pub(super) size: u64,
     pub(super) request_time: RequestTime,
-    /// Entries of this cache stay valid when the value is opened again.
-    pub(super) entries_stay_valid: bool,
     pub(super) reader: OnceLock<Box<dyn ValueReader>>,
     pub(super) opening: Mutex<()>,
     /// A continued read was sent before the read that it continues.
     pub(super) sent_ahead: AtomicBool,
-    pub(super) inner: Arc<dyn Store>,
-    pub(super) memory: Arc<CacheMemory>,
-    pub(super) namespace: Arc<str>,
+    pub(super) store: CachedStore,
 }
 
 impl RangedReader {
@@ -95,14 +90,15 @@ impl RangedReader {
         if let Some(object) = self.reader.get() {
             return Ok(&**object);
         }
-        let opened = self.inner.open(&self.key, hint)?;
-        let is_current = self.memory.with(|lru| lru.epoch(&self.name)) == self.request_time.epoch;
+        let opened = self.store.inner.open(&self.key, hint)?;
+        let is_current =
+            self.store.memory.with(|lru| lru.epoch(&self.chunks.name)) == self.request_time.epoch;
         let same =
             |object: &dyn ValueReader| object.size() == self.size && self.chunks.of.matches_reader(object);
         match opened.filter(|object| is_current && same(&**object)) {
             Some(object) => Ok(&**self.reader.get_or_init(|| object)),
             None => {
-                self.memory.with(|lru| lru.invalidate(&self.namespace, &self.name));
+                self.store.invalidate(&self.key);
                 Err(store::replaced(&self.key))
             }
         }
@@ -122,10 +118,6 @@ impl ValueReader for RangedReader {
         self.chunks.of.state()
     }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_with(offset, out, ReadFlags::default())
-    }
-
     fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()> {
         let count = out.len() as u64;
         if !self.fill_from_cache(offset, out)? {
@@ -138,17 +130,20 @@ impl ValueReader for RangedReader {
                 out,
                 ReadFlags { continues_request, ..flags },
             )?;
-            if !flags.decoded_is_cached && count <= self.memory.limit {
+            if !flags.decoded_is_cached && count <= self.store.memory.limit {
                 let (kind, entry) =
                     (EntryKind::Range { offset, count }, CacheEntry::Range(Arc::new(out.to_vec())));
-                self.memory.with(|lru| lru.insert_part(&self.name, kind, entry, self.chunks.of));
+                self.store.memory.with(|lru| lru.insert_part(&self.chunks.name, kind, entry, self.chunks.of));
             }
         }
         Ok(())
     }
 
     fn is_cached(&self, offset: u64, count: u64) -> bool {
-        self.memory.with(|lru| lru.look_up_range(&self.name, offset, count, self.chunks.of)).is_some()
+        self.store
+            .memory
+            .with(|lru| lru.look_up_range(&self.chunks.name, offset, count, self.chunks.of))
+            .is_some()
     }
 
     fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
@@ -181,31 +176,34 @@ impl RangedReader {
             Some(object) => object.decoded_cache(),
             // This needs no request. If the value differs, the next read reports it.
             None => self
+                .store
                 .inner
-                .cached_since(&self.key)
+                .cache_state(&self.key)
+                .requested_at
                 .and_then(|_| self.reader(ReadHint::Revalidate).ok())?
                 .decoded_cache(),
         }
     }
 
-    /// Return whether the value has cached ranges but no version, so that ranges of two states
-    /// could mix.
+    /// Return whether the value has cached ranges but no version, so that ranges of two states could
+    /// mix. The entries of other caches are validated when the value is opened again.
     fn must_read_whole(&self) -> bool {
-        self.entries_stay_valid
+        matches!(self.store.freshness, Freshness::Always | Freshness::Since(_))
             && self.chunks.of.state().is_none()
-            && self.size <= SMALL_VALUE_BYTES.min(self.memory.limit)
-            && !self.memory.with(|lru| lru.lacks_parts(&self.name))
+            && self.size <= SMALL_VALUE_BYTES.min(self.store.memory.limit)
+            && !self.store.memory.with(|lru| lru.lacks_parts(&self.chunks.name))
     }
 
     /// Read and cache the whole current value, and let the caller start again with it.
     fn read_whole(&self) -> Result<()> {
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.memory.with(|lru| lru.whole(&self.name)).is_none() {
-            let entry = match self.inner.open(&self.key, ReadHint::Whole)? {
+        let is_whole = |entry: &CacheEntry| matches!(entry, CacheEntry::Whole(_));
+        if !self.store.memory.with(|lru| lru.value(&self.chunks.name).is_some_and(is_whole)) {
+            let entry = match self.store.inner.open(&self.key, ReadHint::Whole)? {
                 Some(object) => CacheEntry::Whole(Arc::new(WholeValue::of(&*object)?)),
                 None => CacheEntry::Absent,
             };
-            self.memory.insert(&self.name, EntryKind::Value, entry, self.request_time);
+            self.store.memory.insert(&self.chunks.name, EntryKind::Value, entry, self.request_time);
         }
         Err(store::replaced(&self.key))
     }
@@ -227,7 +225,7 @@ impl RangedReader {
             return Ok(true);
         }
         // The age of a range does not matter: the value was validated when it was opened.
-        match self.memory.look_up_range(&self.name, offset, count, self.chunks.of) {
+        match self.store.memory.look_up_range(&self.chunks.name, offset, count, self.chunks.of) {
             Some((bytes, from)) => read_from(&bytes, offset - from, out).map(|()| true),
             None => Ok(false),
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::{read_all, Listing, ValueReader, Version};
+use super::super::{read_all, Depth, Listing, ValueReader, Version};
 use crate::error::Result;
 
 /// The kind of an entry of a key or prefix.
@@ -15,10 +15,8 @@ pub(super) enum EntryKind {
     Value,
     /// A range of the value.
     Range { offset: u64, count: u64 },
-    /// Every key below the prefix.
-    Keys,
-    /// One level below the prefix.
-    Level,
+    /// A listing of the prefix.
+    Listing(Depth),
     /// The chunk that a level of an array decodes from `size` bytes at `offset`.
     Decoded { offset: u64, size: u64, level: u64 },
 }
@@ -94,8 +92,7 @@ pub(super) enum CacheEntry {
         value_id: Box<ValueId>,
     },
     Range(Arc<Vec<u8>>),
-    Keys(Arc<Vec<String>>),
-    Level(Arc<Listing>),
+    Listing(Arc<Listing>),
     Decoded(Arc<Vec<u8>>),
 }
 
@@ -127,8 +124,7 @@ impl CacheEntry {
             CacheEntry::Exists { .. } => VALUE_OVERHEAD,
             CacheEntry::Whole(whole) => VALUE_OVERHEAD + whole.bytes.len() as u64,
             CacheEntry::Range(bytes) | CacheEntry::Decoded(bytes) => RANGE_OVERHEAD + bytes.len() as u64,
-            CacheEntry::Keys(keys) => RANGE_OVERHEAD + texts(keys),
-            CacheEntry::Level(level) => RANGE_OVERHEAD + texts(&level.keys) + texts(&level.prefixes),
+            CacheEntry::Listing(listing) => RANGE_OVERHEAD + texts(&listing.keys) + texts(&listing.prefixes),
         }
     }
 }

@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::entry::{
-    CacheEntry, CachedRange, EntryKind, Freshness, KeyEntries, Lookup, LruSlot, ValueId, WholeValue,
-};
-use crate::store::Version;
+use super::entry::{CacheEntry, CachedRange, EntryKind, Freshness, KeyEntries, Lookup, LruSlot, ValueId};
 
 /// When a key was last invalidated: a response to an earlier request must not be cached. Epochs
 /// count all invalidations in the process.
@@ -90,26 +87,9 @@ impl Lru {
         Lookup::Fresh(slot.entry.clone())
     }
 
-    fn value(&self, name: &str) -> Option<&CacheEntry> {
+    /// Return the cached value of `name`, or its absence, at any age.
+    pub(super) fn value(&self, name: &str) -> Option<&CacheEntry> {
         self.names.get(name)?.value.as_ref().map(|slot| &slot.entry)
-    }
-
-    /// Return the value of `name`, if it is cached completely, at any age.
-    pub(super) fn whole(&self, name: &str) -> Option<Arc<WholeValue>> {
-        match self.value(name)? {
-            CacheEntry::Whole(whole) => Some(whole.clone()),
-            _ => None,
-        }
-    }
-
-    /// Return the version of the value of `name`, if cached, at any age.
-    pub(super) fn version(&self, name: &str) -> Option<Version> {
-        self.value(name)?.value_id()?.version()
-    }
-
-    /// Return whether the absence of `name` is cached.
-    pub(super) fn is_absent(&self, name: &str) -> bool {
-        matches!(self.value(name), Some(CacheEntry::Absent))
     }
 
     /// Return a cached range of the value `of` that contains these bytes, and its offset.

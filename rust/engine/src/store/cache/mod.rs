@@ -22,33 +22,28 @@ mod writes;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use self::cache_pool::CacheMemory;
 pub(super) use self::cache_pool::RequestTime;
 pub use self::cache_pool::{CacheCounts, CachePool};
 use self::cached_value::{DecodedChunks, RangedReader, WholeValueReader};
 pub use self::entry::Freshness;
 use self::entry::{CacheEntry, EntryKind, Lookup, ValueId, WholeValue};
-use self::lru::Lru;
-use self::writes::{CachedPut, UpdateInProgress, WrittenValue};
-use super::ReadHint;
+use self::writes::{cached_put, UpdateInProgress, WrittenValue};
 use super::{
-    with_coalescing, AsyncPut, Change, CoalescingStore, Exchange, Listing, Precondition, Store,
-    UpdateOptions, UpdateOutcome, Updater, ValueReader,
+    CacheState, Call, Change, Depth, Exchange, Listing, Precondition, PrefixChange, ReadHint, ReplaceStore,
+    StartRequest, Store, StoreInfo, UpdateOptions, UpdateOutcome, Updater, ValueReader,
 };
 use crate::error::Result;
 
 /// Caches the responses of another store.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CachedStore {
     inner: Arc<dyn Store>,
-    memory: Arc<CacheMemory>,
+    memory: Arc<CachePool>,
     /// The prefix of this store's keys in the shared pool.
     namespace: Arc<str>,
     freshness: Freshness,
-    /// A coalescing store below, whose responses may be older than the request.
-    coalescing: Option<Arc<CoalescingStore>>,
 }
 
 impl CachedStore {
@@ -67,8 +62,9 @@ impl CachedStore {
         self.memory.with(|lru| lru.invalidate_prefix(&self.namespace, &self.namespace));
     }
 
+    /// Return the name of a key in the pool.
     fn name(&self, key: &str) -> String {
-        name(&self.namespace, key)
+        [&self.namespace, key].concat()
     }
 
     /// Look up the value of `key`; return the time of the request as well.
@@ -77,15 +73,12 @@ impl CachedStore {
         if let Lookup::Fresh(CacheEntry::Absent | CacheEntry::Whole(_)) = lookup {
             return (lookup, request_time);
         }
-        let requested_at = self
-            .inner
-            .cached_since(key)
-            .map_or(request_time.requested_at, |requested_at| request_time.requested_at.min(requested_at));
-        let (request_time, first) = (
-            RequestTime { requested_at, ..request_time },
-            self.coalescing.as_ref().and_then(|it| it.first_request(key)),
-        );
-        (lookup, first.map_or(request_time, |first| request_time.since(first)))
+        // The response of a cache or a coalescing store below may be older than this request.
+        let CacheState { requested_at, first_request, .. } = self.inner.cache_state(key);
+        let requested_at =
+            requested_at.map_or(request_time.requested_at, |it| request_time.requested_at.min(it));
+        let request_time = RequestTime { requested_at, ..request_time };
+        (lookup, first_request.map_or(request_time, |first| request_time.since(first)))
     }
 
     /// Invalidate a value that differs from the cached one, unless that happened since the request.
@@ -174,25 +167,15 @@ impl CachedStore {
         request_time: RequestTime,
         object: Option<Box<dyn ValueReader>>,
     ) -> Box<dyn ValueReader> {
-        let reader = OnceLock::new();
-        if let Some(object) = object {
-            let _ = reader.set(object);
-        }
-        let (inner, memory, namespace) = (self.inner.clone(), self.memory.clone(), self.namespace.clone());
-        let chunks = DecodedChunks { name: name.clone(), of, memory: memory.clone() };
         Box::new(RangedReader {
             key: key.to_owned(),
-            name,
-            chunks,
+            chunks: DecodedChunks { name, of, memory: self.memory.clone() },
             size,
             request_time,
-            entries_stay_valid: matches!(self.freshness, Freshness::Always | Freshness::Since(_)),
-            reader,
+            reader: object.map_or_else(OnceLock::new, OnceLock::from),
             opening: Mutex::default(),
             sent_ahead: AtomicBool::default(),
-            inner,
-            memory,
-            namespace,
+            store: self.clone(),
         })
     }
 
@@ -253,29 +236,19 @@ impl Store for CachedStore {
         Some(&*self.inner)
     }
 
-    fn with_coalescing(
-        &self,
-        below: &Arc<dyn Store>,
-        coalescing: &Arc<CoalescingStore>,
-    ) -> Option<Arc<dyn Store>> {
-        let (inner, coalescing) =
-            (with_coalescing(&self.inner, below, coalescing)?, Some(coalescing.clone()));
-        let (memory, namespace) = (self.memory.clone(), self.namespace.clone());
-        Some(Arc::new(CachedStore { inner, memory, namespace, freshness: self.freshness, coalescing }))
+    fn with_inner(&self, replace: ReplaceStore<'_>) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(CachedStore { inner: replace(&self.inner)?, ..self.clone() }))
     }
 
-    fn can_cache(&self, bytes: usize) -> bool {
-        bytes as u64 <= self.memory.limit
+    fn info(&self) -> StoreInfo {
+        StoreInfo { cache_limit: Some(self.memory.limit), ..self.inner.info() }
     }
 
-    fn is_cached(&self, key: &str) -> bool {
-        let name = self.name(key);
-        self.memory.with(|lru| lru.has_content(&name))
-    }
-
-    fn cached_since(&self, key: &str) -> Option<Instant> {
-        let name = self.name(key);
-        self.memory.with(|lru| lru.cached_at(&name, self.freshness)).or_else(|| self.inner.cached_since(key))
+    fn cache_state(&self, key: &str) -> CacheState {
+        let (name, inner) = (self.name(key), self.inner.cache_state(key));
+        let (has_content, requested_at) =
+            self.memory.with(|lru| (lru.has_content(&name), lru.cached_at(&name, self.freshness)));
+        CacheState { has_content, requested_at: requested_at.or(inner.requested_at), ..inner }
     }
 
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
@@ -301,9 +274,10 @@ impl Store for CachedStore {
         }
     }
 
-    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
-        let (memory, namespace) = (self.memory.clone(), self.namespace.clone());
-        Some(Arc::new(CachedPut::new(self.inner.async_put()?, memory, namespace)))
+    fn async_requests(&self, call: Call) -> Option<StartRequest> {
+        let start = self.inner.async_requests(call).filter(|_| call == Call::Update)?;
+        let store = self.clone();
+        Some(Arc::new(move |request| start(cached_put(&store, request))))
     }
 
     fn update<'a>(
@@ -312,13 +286,15 @@ impl Store for CachedStore {
         options: UpdateOptions,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<UpdateOutcome<'a>> {
-        let name = self.name(key);
-        let inspect = |lru: &Lru| (lru.whole(&name), lru.version(&name), lru.is_absent(&name));
-        let ((whole_value, version, absent), update) =
-            UpdateInProgress::start(&self.memory, &self.namespace, name.clone(), inspect);
+        let (cached, update) = UpdateInProgress::start(self, self.name(key));
+        let whole_value = match &cached {
+            Some(CacheEntry::Whole(whole)) => Some(whole.clone()),
+            _ => None,
+        };
+        let version = cached.as_ref().and_then(|entry| entry.value_id()?.version());
         let (mut new, mut is_kept) = (WrittenValue::Unknown, false);
         // In a remote store, only a version whose bytes are cached may replace a read.
-        let is_local = self.inner.is_local();
+        let is_local = self.inner.info().is_local;
         let version = version.filter(|_| whole_value.is_some() || is_local);
         let is_open = options.precondition == Precondition::Anything;
         // The cached version is not a precondition of the caller: after a mismatch the store runs
@@ -327,7 +303,7 @@ impl Store for CachedStore {
             (true, Some(version)) => {
                 UpdateOptions { version: true, precondition: Precondition::Version(version), ..options }
             }
-            (true, None) if absent => {
+            (true, None) if matches!(cached, Some(CacheEntry::Absent)) => {
                 UpdateOptions { version: true, precondition: Precondition::Absent, ..options }
             }
             _ => UpdateOptions { version: true, ..options },
@@ -375,56 +351,23 @@ impl Store for CachedStore {
         })
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
         self.keys().check_prefix(prefix)?;
-        let name = self.name(prefix);
-        let (lookup, request_time) = self.memory.look_up(&name, EntryKind::Keys, self.freshness);
-        if let Lookup::Fresh(CacheEntry::Keys(keys)) = lookup {
-            return Ok(keys.to_vec());
+        let (name, kind) = (self.name(prefix), EntryKind::Listing(depth));
+        let (lookup, request_time) = self.memory.look_up(&name, kind, self.freshness);
+        if let Lookup::Fresh(CacheEntry::Listing(listing)) = lookup {
+            return Ok((*listing).clone());
         }
-        let keys = self.inner.list(prefix)?;
-        self.memory.insert(&name, EntryKind::Keys, CacheEntry::Keys(Arc::new(keys.clone())), request_time);
-        Ok(keys)
+        let listing = self.inner.list_keys(prefix, depth)?;
+        self.memory.insert(&name, kind, CacheEntry::Listing(Arc::new(listing.clone())), request_time);
+        Ok(listing)
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.keys().check_prefix(prefix)?;
-        let name = self.name(prefix);
-        let (lookup, request_time) = self.memory.look_up(&name, EntryKind::Level, self.freshness);
-        if let Lookup::Fresh(CacheEntry::Level(level)) = lookup {
-            return Ok((*level).clone());
-        }
-        let level = self.inner.list_dir(prefix)?;
-        self.memory.insert(&name, EntryKind::Level, CacheEntry::Level(Arc::new(level.clone())), request_time);
-        Ok(level)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.invalidate_prefix(prefix);
-        let result = self.inner.delete_prefix(prefix);
-        self.invalidate_prefix(prefix);
-        result
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        let invalidate = || [staged, prefix].iter().for_each(|prefix| self.invalidate_prefix(prefix));
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        let invalidate = || change.prefixes(prefix).for_each(|prefix| self.invalidate_prefix(prefix));
         invalidate();
-        let result = self.inner.replace_prefix(staged, prefix);
+        let result = self.inner.change_prefix(prefix, change);
         invalidate();
-        result
-    }
-
-    fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.invalidate_prefix(prefix);
-        let result = self.inner.clear_prefix(prefix);
-        self.invalidate_prefix(prefix);
-        result
-    }
-
-    fn remove_link(&self, prefix: &str) -> Result<bool> {
-        self.invalidate_prefix(prefix);
-        let result = self.inner.remove_link(prefix);
-        self.invalidate_prefix(prefix);
         result
     }
 
@@ -435,12 +378,4 @@ impl Store for CachedStore {
         invalidate();
         result
     }
-}
-
-/// Return the name of a key in the pool.
-fn name(namespace: &str, key: &str) -> String {
-    let mut name = String::with_capacity(namespace.len() + key.len());
-    name.push_str(namespace);
-    name.push_str(key);
-    name
 }

@@ -3,40 +3,27 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::cache_pool::{CacheMemory, RequestTime};
+use super::cache_pool::RequestTime;
 use super::entry::{CacheEntry, EntryKind, ValueId, WholeValue};
-use super::lru::Lru;
-use super::name;
+use super::CachedStore;
 use crate::error::Result;
-use crate::store::{self, joined, AsyncPut, Change, Completion, ValueReader, Version};
+use crate::store::{joined, AsyncRequest, Change, ValuePart, ValueReader, Version};
 
-/// Starts writes of the inner store, and caches the values.
-pub(super) struct CachedPut {
-    inner: Arc<dyn AsyncPut>,
-    memory: Arc<CacheMemory>,
-    namespace: Arc<str>,
-}
-
-impl CachedPut {
-    pub(super) fn new(inner: Arc<dyn AsyncPut>, memory: Arc<CacheMemory>, namespace: Arc<str>) -> Self {
-        CachedPut { inner, memory, namespace }
-    }
-}
-
-impl AsyncPut for CachedPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
-        let name = name(&self.namespace, key);
-        let ((), changing) = UpdateInProgress::start(&self.memory, &self.namespace, name, |_| ());
-        let (new, limit) = (value.clone(), self.memory.limit);
-        let completion = completion.chain(move |completion, result| {
-            let size = new.len() as u64;
-            let of_written = || WrittenValue::Ranges { size, ranges: vec![(0, new.to_vec())] };
-            let new_value = result.as_ref().ok().filter(|_| size <= limit);
-            changing.end(new_value.map(|version| (of_written(), *version)));
-            completion.complete(result);
-        });
-        self.inner.put(key, value, completion);
-    }
+/// Return an asynchronous write whose value is cached when it completes.
+pub(super) fn cached_put(store: &CachedStore, request: AsyncRequest) -> AsyncRequest {
+    let AsyncRequest::Put { key, value, completion } = request else { return request };
+    let (_, update) = UpdateInProgress::start(store, store.name(&key));
+    let (new, limit) = (value.clone(), store.memory.limit);
+    let completion = completion.map(move |result| {
+        let size = new.len() as u64;
+        let new_value = result.as_ref().ok().filter(|_| size <= limit);
+        update.end(
+            new_value
+                .map(|version| (WrittenValue::Ranges { size, ranges: vec![(0, new.to_vec())] }, *version)),
+        );
+        result
+    });
+    AsyncRequest::Put { key, value, completion }
 }
 
 /// An update in progress.
@@ -44,38 +31,23 @@ impl AsyncPut for CachedPut {
 /// It invalidates the key before, so that a reader of the old value never mixes it with the new
 /// one; and after, even if nothing changed: the caller may have relied on an outdated entry.
 pub(super) struct UpdateInProgress {
-    memory: Arc<CacheMemory>,
-    namespace: Arc<str>,
+    store: CachedStore,
     name: String,
     request_time: RequestTime,
     new_value: Option<(WrittenValue, Option<Version>)>,
 }
 
 impl UpdateInProgress {
-    /// Look at the cached entry, and invalidate it.
-    pub(super) fn start<T>(
-        memory: &Arc<CacheMemory>,
-        namespace: &Arc<str>,
-        name: String,
-        inspect: impl FnOnce(&Lru) -> T,
-    ) -> (T, Self) {
+    /// Return the cached entry, and invalidate it.
+    pub(super) fn start(store: &CachedStore, name: String) -> (Option<CacheEntry>, Self) {
         let requested_at = Instant::now();
-        let (cached, epoch) = memory.with(|lru| {
-            let cached = inspect(lru);
-            lru.invalidate(namespace, &name);
+        let (cached, epoch) = store.memory.with(|lru| {
+            let cached = lru.value(&name).cloned();
+            lru.invalidate(&store.namespace, &name);
             (cached, lru.epoch(&name))
         });
-        let (memory, namespace) = (memory.clone(), namespace.clone());
-        (
-            cached,
-            UpdateInProgress {
-                memory,
-                namespace,
-                name,
-                request_time: RequestTime { epoch, requested_at },
-                new_value: None,
-            },
-        )
+        let request_time = RequestTime { epoch, requested_at };
+        (cached, UpdateInProgress { store: store.clone(), name, request_time, new_value: None })
     }
 
     /// Cache the new value; None: it is unknown.
@@ -86,15 +58,16 @@ impl UpdateInProgress {
 
 impl Drop for UpdateInProgress {
     fn drop(&mut self) {
-        let (is_only_update, epoch) = self.memory.with(|lru| {
+        let (is_only_update, epoch) = self.store.memory.with(|lru| {
             let is_only_update = lru.epoch(&self.name) == self.request_time.epoch;
-            lru.invalidate(&self.namespace, &self.name);
+            lru.invalidate(&self.store.namespace, &self.name);
             (is_only_update, lru.epoch(&self.name))
         });
         // The order of concurrent updates is unknown.
         if let (true, Some((of_written, version))) = (is_only_update, self.new_value.take()) {
             let request_time = RequestTime { epoch, ..self.request_time };
-            of_written.each(version, |kind, entry| self.memory.insert(&self.name, kind, entry, request_time));
+            of_written
+                .each(version, |kind, entry| self.store.memory.insert(&self.name, kind, entry, request_time));
         }
     }
 }
@@ -124,13 +97,11 @@ impl WrittenValue {
             Change::Keep => return Ok(WrittenValue::Unknown),
             Change::Write(parts) => parts,
         };
-        let new_value = |kind: &store::ValuePart<'_>| {
-            whole.is_some() || !matches!(kind, store::ValuePart::Current { .. })
-        };
-        let total = |parts: &[store::ValuePart<'_>]| parts.iter().map(store::ValuePart::size).sum::<u64>();
+        let new_value = |kind: &ValuePart<'_>| whole.is_some() || !matches!(kind, ValuePart::Current { .. });
+        let total = |parts: &[ValuePart<'_>]| parts.iter().map(ValuePart::size).sum::<u64>();
         let mut ranges = Vec::new();
         let mut size = 0;
-        for run in parts.chunk_by(|one, next| new_value(one) == new_value(next)) {
+        for run in parts.chunk_by(|part, next| new_value(part) == new_value(next)) {
             let bytes = total(run);
             if run.iter().all(new_value) && bytes <= limit {
                 ranges.push((size, joined(run, whole)?));

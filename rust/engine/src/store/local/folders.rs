@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use super::super::{Listing, LOCK_SUFFIX};
 use super::lock::{unused_name, Lock};
-use super::{platform, Failure};
+use super::{failure, platform};
+use crate::error::Result;
 use crate::store::wrappers::split::is_document;
 
 /// The meaning of a directory entry.
@@ -20,32 +21,33 @@ enum Entry {
     Folder(String),
 }
 
-/// Return every key below the folder `path`, whose keys start with `prefix`; unsorted.
-pub(super) fn list_keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> {
-    let mut metadata = Vec::new();
+/// Return every key below the folder `path`, whose keys start with `prefix`, sorted.
+pub(super) fn list_keys(path: PathBuf, prefix: &str) -> Result<Listing> {
+    let mut listing = Listing::default();
     let mut open = vec![(path, prefix.to_owned())];
     while let Some((path, prefix)) = open.pop() {
         each_entry(&path, usize::MAX, |entry| match entry {
-            Entry::Value(name) => metadata.push(format!("{prefix}{name}")),
+            Entry::Value(name) => listing.keys.push(format!("{prefix}{name}")),
             Entry::Folder(name) => {
                 let below = format!("{prefix}{name}/");
                 open.push((path.join(name), below));
             }
         })
-        .map_err(|error| Failure::new("list", &path, error))?;
+        .map_err(|error| failure("list", &path, error))?;
     }
-    Ok(metadata)
+    listing.keys.sort_unstable();
+    Ok(listing)
 }
 
 /// Return one level below the folder `path`, whose keys start with `prefix`: its first `limit`
 /// entries, sorted.
-pub(super) fn list_level(path: &Path, prefix: &str, limit: usize) -> Result<Listing, Failure> {
+pub(super) fn list_level(path: &Path, prefix: &str, limit: usize) -> Result<Listing> {
     let mut listing = Listing::default();
     each_entry(path, limit, |entry| match entry {
         Entry::Value(name) => listing.keys.push(format!("{prefix}{name}")),
         Entry::Folder(name) => listing.prefixes.push(format!("{prefix}{name}/")),
     })
-    .map_err(|error| Failure::new("list", path, error))?;
+    .map_err(|error| failure("list", path, error))?;
     listing.keys.sort_unstable();
     listing.prefixes.sort_unstable();
     Ok(listing)
@@ -108,7 +110,7 @@ const DISCARDED_SUFFIX: &str = ".__deleted.__lock";
 
 /// Remove the folder `path` atomically for readers, and for processes after a crash: first move it
 /// into a hidden folder beside it. Folders that a killed process left there are removed as well.
-pub(super) fn remove_atomically(path: &Path) -> Result<bool, Failure> {
+pub(super) fn remove_atomically(path: &Path) -> Result<bool> {
     let mut hidden = path.as_os_str().to_owned();
     hidden.push(DISCARDED_SUFFIX);
     let hidden = PathBuf::from(hidden);
@@ -143,7 +145,7 @@ fn move_into(path: &Path, hidden: &Path) -> bool {
 /// Exchange the folders `staged` and `path`, atomically if the system supports it. False: nothing
 /// changed, because `path` is neither a folder nor a link, or cannot be renamed (a mount point, or
 /// a folder of a lower overlay layer).
-pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
+pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool> {
     let result = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() || metadata.is_symlink() => platform::exchange(staged, path),
         Ok(_) => return Ok(false),
@@ -155,15 +157,15 @@ pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EXDEV | libc::EPERM)) => {
             Ok(false)
         }
-        Err(error) => Err(Failure::new("replace", path, error)),
+        Err(error) => Err(failure("replace", path, error)),
     }
 }
 
 /// Remove the folder `path` and everything below it. Documents are removed before other files, and
 /// files before folders: metadata goes first, so that no reader sees half an array. False if the
 /// folder does not exist.
-pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
-    let fail = |error| Failure::new("remove", path, error);
+pub(super) fn remove(path: &Path) -> Result<bool> {
+    let fail = |error| failure("remove", path, error);
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(metadata) if metadata.is_symlink() => return remove_link(path),
@@ -183,21 +185,17 @@ pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
             Err(error) => return Err(fail(error)),
         }
     }
-    Err(Failure::new(
-        "remove",
-        path,
-        io::Error::new(ErrorKind::WouldBlock, "another process keeps writing to it"),
-    ))
+    Err(failure("remove", path, io::Error::new(ErrorKind::WouldBlock, "another process keeps writing to it")))
 }
 
 /// Remove the symbolic link `path`; false: it is none.
-pub(super) fn remove_link(path: &Path) -> Result<bool, Failure> {
+pub(super) fn remove_link(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => {}
-        Err(error) if !is_absence(&error) => return Err(Failure::new("remove", path, error)),
+        Err(error) if !is_absence(&error) => return Err(failure("remove", path, error)),
         _ => return Ok(false),
     }
-    ignore_absence(fs::remove_file(path)).map(|()| true).map_err(|error| Failure::new("remove", path, error))
+    ignore_absence(fs::remove_file(path)).map(|()| true).map_err(|error| failure("remove", path, error))
 }
 
 /// Return the symbolic link without a target at `path` or above it.
@@ -207,8 +205,8 @@ pub(super) fn dangling_link(path: &Path) -> Option<&Path> {
 }
 
 /// Remove everything below the folder `path`, in the same order, but not the folder.
-pub(super) fn empty(path: &Path) -> Result<(), Failure> {
-    let fail = |error| Failure::new("remove", path, error);
+pub(super) fn empty(path: &Path) -> Result<()> {
+    let fail = |error| failure("remove", path, error);
     let mut folders = Vec::new();
     for entry in documents_first(path).map_err(fail)? {
         let path = entry.path();
@@ -219,7 +217,7 @@ pub(super) fn empty(path: &Path) -> Result<(), Failure> {
         let lock_file = entry.file_name().as_encoded_bytes().ends_with(LOCK_SUFFIX.as_bytes());
         // Removing the lock file of a writer would admit a second one.
         let removed = if lock_file { Lock::remove(&path) } else { fs::remove_file(&path) };
-        ignore_absence(removed).map_err(|error| Failure::new("remove", &path, error))?;
+        ignore_absence(removed).map_err(|error| failure("remove", &path, error))?;
     }
     folders.iter().try_for_each(|folder| remove(folder).map(|_| ()))
 }

@@ -70,41 +70,28 @@ pub(super) fn copy_range(
     target_offset: u64,
     size: u64,
 ) -> io::Result<()> {
-    let mut result = 0;
-    while result < size {
+    let mut copied = 0;
+    while copied < size {
         let (Ok(mut source), Ok(mut target)) =
-            (i64::try_from(offset + result), i64::try_from(target_offset + result))
+            (i64::try_from(offset + copied), i64::try_from(target_offset + copied))
         else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
-        let count = (size - result).min(1 << 30) as usize;
+        let most = (size - copied).min(1 << 30) as usize;
         // SAFETY: both descriptors are open while the files are borrowed; the
         // offsets live longer than the call.
-        let copied = unsafe {
+        let count = unsafe {
             let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
-            libc::copy_file_range(from, &raw mut source, to, &raw mut target, count, 0)
+            libc::copy_file_range(from, &raw mut source, to, &raw mut target, most, 0)
         };
-        match copied {
-            1.. => result += copied as u64,
-            // The end of `from`, or a file system that reports it wrongly (some FUSE).
-            0 => {
-                return portable::copy_range(from, offset + result, to, target_offset + result, size - result)
-            }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            _ if count > 0 => copied += count as u64,
+            Some(libc::EINTR) if count < 0 => {}
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) if count < 0 => return Err(error),
+            // Also at the end of `from`, which some file systems (FUSE) report wrongly.
             _ => {
-                let error = io::Error::last_os_error();
-                match error.raw_os_error() {
-                    Some(libc::EINTR) => {}
-                    Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => return Err(error),
-                    _ => {
-                        return portable::copy_range(
-                            from,
-                            offset + result,
-                            to,
-                            target_offset + result,
-                            size - result,
-                        )
-                    }
-                }
+                return portable::copy_range(from, offset + copied, to, target_offset + copied, size - copied)
             }
         }
     }

@@ -49,12 +49,6 @@ impl Drop for Guard {
     }
 }
 
-enum Attempt {
-    Acquired(u64),
-    /// The file lost its path during the wait.
-    Moved,
-}
-
 impl Lock {
     /// Lock the file `target` according to `settings`. `ErrorKind::NotFound`: the folder does not
     /// exist. `ErrorKind::TimedOut`: another writer holds the lock too long.
@@ -83,17 +77,15 @@ impl Lock {
         loop {
             let (file, is_created) = open_or_create(&path)?;
             match wait_for_lock(&file, &path, &mut wait) {
-                Ok(Attempt::Acquired(bytes))
-                    if bytes > 0 && Owner::of(&path)?.is_some_and(|it| !it.is_dead()) =>
-                {
+                Ok(Some(bytes)) if bytes > 0 && Owner::of(&path)?.is_some_and(|it| !it.is_dead()) => {
                     // The owner's file system has no locks.
                     drop(file);
                     step(&mut wait)?;
                 }
-                Ok(Attempt::Acquired(stale_bytes)) => {
+                Ok(Some(stale_bytes)) => {
                     return Ok(Lock { path, file, stale_bytes, has_path: true, guard: None });
                 }
-                Ok(Attempt::Moved) => {}
+                Ok(None) => {}
                 Err(error) => {
                     if is_created && is_unsupported(&error) {
                         fs::remove_file(&path)?;
@@ -146,8 +138,8 @@ impl Lock {
     pub(super) fn remove(path: &Path) -> io::Result<()> {
         match options().open(path) {
             Ok(file) => match wait_for_lock(&file, path, &mut Wait::at_most(REMOVE_TIMEOUT)) {
-                Ok(Attempt::Acquired(_)) => fs::remove_file(path),
-                Ok(Attempt::Moved) => Ok(()),
+                Ok(Some(_)) => fs::remove_file(path),
+                Ok(None) => Ok(()),
                 Err(error) if is_unsupported(&error) => remove_unlocked(path),
                 Err(error) => Err(error),
             },
@@ -351,8 +343,8 @@ pub(super) fn unused_name() -> String {
     format!("_{:x}_{since:x}_{count:x}", std::process::id())
 }
 
-/// Wait for the lock on `file`, or until `path` is another file.
-fn wait_for_lock(file: &File, path: &Path, wait: &mut Wait) -> io::Result<Attempt> {
+/// Wait for the lock on `file`, and return its size. None: it lost its path during the wait.
+fn wait_for_lock(file: &File, path: &Path, wait: &mut Wait) -> io::Result<Option<u64>> {
     loop {
         let locked = platform::try_lock(file)?;
         let locked_file = file.metadata()?;
@@ -362,11 +354,11 @@ fn wait_for_lock(file: &File, path: &Path, wait: &mut Wait) -> io::Result<Attemp
         match fs::symlink_metadata(path) {
             Ok(metadata) if (metadata.dev(), metadata.ino()) == (locked_file.dev(), locked_file.ino()) => {
                 if locked {
-                    return Ok(Attempt::Acquired(locked_file.len()));
+                    return Ok(Some(locked_file.len()));
                 }
             }
-            Ok(_) => return Ok(Attempt::Moved),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Attempt::Moved),
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         }
         step(wait)?;

@@ -6,7 +6,6 @@
 //! at the path of a key count as absent.
 
 mod folders;
-mod fsync;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
 mod lock;
@@ -33,13 +32,17 @@ use super::wrappers::counting::{Counters, Counts};
 use super::wrappers::Call;
 use super::{joined, no_current};
 use super::{
-    Change, Listing, PathKind, ReadHint, Store, UpdateOptions, UpdateOutcome, Updater, ValuePart,
-    ValueReader, Version,
+    Change, Depth, Listing, PathKind, PrefixChange, ReadHint, Store, StoreInfo, UpdateOptions, UpdateOutcome,
+    Updater, ValuePart, ValueReader, Version,
 };
 use crate::error::{Error, Kind, Result};
 use lock::{Lock, LockSupport};
 use opened_file::{open_value, LocalValue, ModificationMark};
 pub use settings::{Locking, ReadMode, Settings};
+
+/// How many writes run concurrently if each waits for the disk, which synchronises this many files
+/// about as fast as one.
+const DURABLE_WRITES: usize = 8;
 
 /// How often a write starts again because its folder or lock file vanished.
 const ATTEMPTS: usize = 100;
@@ -100,7 +103,7 @@ impl LocalStore {
     fn create_folder_of(&self, path: &Path) -> Result<Vec<PathBuf>> {
         let folder = path.parent().unwrap_or(&self.root);
         let created = folders::create_folders(folder);
-        Ok(created.map_err(|error| Failure::new("create folder", folder, error))?)
+        created.map_err(|error| failure("create folder", folder, error))
     }
 
     /// Sync the entries of `folders` to the disk, if the settings require it.
@@ -108,7 +111,7 @@ impl LocalStore {
         for folder in folders.iter().rev().filter(|_| self.settings.durable) {
             match folders::sync_folder(folder) {
                 Err(error) if !folders::is_absence(&error) => {
-                    return Err(Failure::new("synchronise", folder, error).into())
+                    return Err(failure("synchronise", folder, error))
                 }
                 _ => {}
             }
@@ -140,21 +143,21 @@ impl LocalStore {
                 // A key whose path is a folder is absent; systems report that with different
                 // errors.
                 Err(error) if !folders::is_absence(&error) && !path.is_dir() => {
-                    return Err(Failure::new("delete", path, error).into())
+                    return Err(failure("delete", path, error))
                 }
                 _ => {}
             },
             Change::Write(parts) => match lock {
                 None => self.write_in_place(path, parts, current)?,
                 Some(lock) => match self.write_by_rename(lock, path, parts, current, versioned)? {
-                    Applied::Done(metadata) => version = metadata,
+                    Applied::Done(new_version) => version = new_version,
                     lost => return Ok(lost),
                 },
             },
         }
         if self.settings.durable {
             let folder = path.parent().unwrap_or(&self.root);
-            folders::sync_folder(folder).map_err(|error| Failure::new("synchronise", folder, error))?;
+            folders::sync_folder(folder).map_err(|error| failure("synchronise", folder, error))?;
         }
         Ok(Applied::Done(version))
     }
@@ -168,7 +171,7 @@ impl LocalStore {
         current: Option<&LocalValue>,
         versioned: bool,
     ) -> Result<Applied> {
-        keep_permissions(path, &lock.file).map_err(|error| Failure::new("replace", path, error))?;
+        keep_permissions(path, &lock.file).map_err(|error| failure("replace", path, error))?;
         write_parts(&lock, parts, current)?;
         let mark = if versioned { ModificationMark::set_on(&lock.file) } else { None };
         self.synchronise(&lock.file, path)?;
@@ -178,7 +181,7 @@ impl LocalStore {
                 Ok(Applied::LockLost)
             }
             result => {
-                result.map_err(|error| Failure::new("replace", path, error))?;
+                result.map_err(|error| failure("replace", path, error))?;
                 Ok(Applied::Done(mark.and_then(|mark| mark.version(&lock.file))))
             }
         }
@@ -197,14 +200,14 @@ impl LocalStore {
             _ => Err(error),
         });
         let result = file.and_then(|mut file| file.write_all(&bytes).map(|()| file));
-        let file = result.map_err(|error| Failure::new("write", path, error))?;
+        let file = result.map_err(|error| failure("write", path, error))?;
         self.synchronise(&file, path)?;
         self.synchronise_folders(&new_folders)
     }
 
     fn synchronise(&self, file: &File, path: &Path) -> Result<()> {
         if self.settings.durable {
-            fsync::synchronise(file).map_err(|error| Failure::new("synchronise", path, error))?;
+            file.sync_data().map_err(|error| failure("synchronise", path, error))?;
         }
         Ok(())
     }
@@ -295,13 +298,35 @@ impl LocalStore {
             }
             unconditional = if options.current { None } else { Some(change) };
         }
-        Err(vanishing_error("replace", &path).into())
+        Err(vanishing_error("replace", &path))
+    }
+
+    /// Return the kind of the path of `key`.
+    pub(super) fn path_kind(&self, key: &str) -> Result<PathKind> {
+        self.keys().check(key)?;
+        let path = self.path(key);
+        Ok(match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => PathKind::Value,
+            Ok(metadata) if !metadata.is_dir() => PathKind::Special,
+            Ok(_) if folders::is_empty_tree(&path) => PathKind::EmptyFolder,
+            Ok(_) => PathKind::Folder,
+            Err(error) if folders::is_absence(&error) => PathKind::Nothing,
+            // An unreadable entry may be a value.
+            Err(_) => PathKind::Value,
+        })
+    }
+
+    /// Return one level below `prefix`, of the first `limit` entries of the folder; None: it cannot
+    /// be listed, though its files may be readable.
+    pub(super) fn first_entries(&self, prefix: &str, limit: usize) -> Option<Listing> {
+        self.keys().check_prefix(prefix).ok()?;
+        folders::list_level(&self.path(prefix), prefix, limit).ok()
     }
 
     /// Return the error of a key that could not be locked.
     fn lock_error(&self, path: &Path, error: io::Error) -> Error {
         if error.kind() != ErrorKind::TimedOut {
-            return Failure::new("lock", path, error).into();
+            return failure("lock", path, error);
         }
         let waited = self.settings.timeout.as_secs_f64();
         let hint = match self.settings.locking {
@@ -314,7 +339,7 @@ impl LocalStore {
 }
 
 impl Store for LocalStore {
-    fn open(&self, key: &str, _want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+    fn open(&self, key: &str, _: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         COUNTERS.count(Call::Open, 0);
         self.keys().check(key)?;
         thread_local! {
@@ -367,125 +392,80 @@ impl Store for LocalStore {
                 }
             }
         }
-        Err(vanishing_error("lock", &path).into())
+        Err(vanishing_error("lock", &path))
     }
 
-    fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
-        self.keys().check(key)?;
-        let path = self.path(key);
-        Ok(Some(match fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => PathKind::Value,
-            Ok(metadata) if !metadata.is_dir() => PathKind::Special,
-            Ok(_) if folders::is_empty_tree(&path) => PathKind::EmptyFolder,
-            Ok(_) => PathKind::Folder,
-            Err(error) if folders::is_absence(&error) => PathKind::Nothing,
-            // An unreadable entry may be a value.
-            Err(_) => PathKind::Value,
-        }))
+    fn local(&self, key: &str) -> Option<(&LocalStore, String)> {
+        Some((self, key.to_owned()))
     }
 
-    fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        COUNTERS.count(if depth == Depth::All { Call::List } else { Call::ListDir }, 0);
         self.keys().check_prefix(prefix)?;
-        // Permissions of a folder and its files may differ.
-        Ok(folders::list_level(&self.path(prefix), prefix, limit).ok())
+        let path = self.path(prefix);
+        match depth {
+            Depth::All => folders::list_keys(path, prefix),
+            Depth::Level => folders::list_level(&path, prefix, usize::MAX),
+        }
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        COUNTERS.count(Call::List, 0);
-        self.keys().check_prefix(prefix)?;
-        let mut keys = folders::list_keys(self.path(prefix), prefix)?;
-        keys.sort_unstable();
-        Ok(keys)
+    fn changes_atomically(&self, prefix: &str, change: PrefixChange<'_>) -> bool {
+        let is_writable = !self.settings.read_only || change == PrefixChange::Delete;
+        !prefix.is_empty() && is_writable
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        COUNTERS.count(Call::ListDir, 0);
-        self.keys().check_prefix(prefix)?;
-        Ok(folders::list_level(&self.path(prefix), prefix, usize::MAX)?)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        COUNTERS.count(Call::DeletePrefix, 0);
-        self.keys().check_prefix(prefix)?;
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        change.prefixes(prefix).try_for_each(|prefix| self.keys().check_prefix(prefix))?;
         self.check_writable()?;
-        let Some(folder) = prefix.strip_suffix('/') else {
-            folders::empty(&self.root)?;
-            return self.synchronise_folders(std::slice::from_ref(&self.root));
+        match change {
+            PrefixChange::Delete | PrefixChange::Clear => COUNTERS.count(Call::DeletePrefix, 0),
+            PrefixChange::ReplaceBy(_) => COUNTERS.count(Call::Update, 0),
+            PrefixChange::RemoveLink => {}
+        }
+        let folder = prefix.strip_suffix('/').map(|folder| self.path(folder));
+        let is_changed = match (change, &folder) {
+            (PrefixChange::Delete | PrefixChange::Clear, None) => {
+                folders::empty(&self.root)?;
+                self.synchronise_folders(std::slice::from_ref(&self.root))?;
+                return Ok(true);
+            }
+            (_, None) => return Ok(false),
+            (PrefixChange::Clear, Some(folder))
+                if folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) =>
+            {
+                folders::empty(folder)?;
+                return Ok(true);
+            }
+            (PrefixChange::Delete | PrefixChange::Clear, Some(folder)) => folders::remove_atomically(folder)?,
+            (PrefixChange::RemoveLink, Some(folder)) => folders::remove_link(folder)?,
+            (PrefixChange::ReplaceBy(staged), Some(folder)) => {
+                let Some(staged) = staged.strip_suffix('/') else { return Ok(false) };
+                let new_folders = self.create_folder_of(folder)?;
+                let is_exchanged = folders::exchange(&self.path(staged), folder)?;
+                self.synchronise_folders(&new_folders)?;
+                is_exchanged
+            }
         };
-        let folder = self.path(folder);
-        if folders::remove_atomically(&folder)? {
-            self.synchronise_folders(&[folder.parent().unwrap_or(&self.root).to_owned()])?;
+        if is_changed {
+            let parent = folder.as_deref().and_then(Path::parent).unwrap_or(&self.root);
+            self.synchronise_folders(&[parent.to_owned()])?;
         }
-        Ok(())
+        Ok(is_changed)
     }
 
-    fn deletes_atomically(&self, prefix: &str) -> bool {
-        !prefix.is_empty()
-    }
-
-    fn replaces_atomically(&self, prefix: &str) -> bool {
-        !prefix.is_empty() && !self.read_only()
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        COUNTERS.count(Call::Update, 0);
-        self.keys().check_prefix(staged)?;
-        self.keys().check_prefix(prefix)?;
-        self.check_writable()?;
-        let (Some(staged), Some(folder)) = (staged.strip_suffix('/'), prefix.strip_suffix('/')) else {
-            return Ok(false);
-        };
-        let folder = self.path(folder);
-        let new_folders = self.create_folder_of(&folder)?;
-        let result = folders::exchange(&self.path(staged), &folder)?;
-        self.synchronise_folders(&new_folders)?;
-        self.synchronise_folders(&[folder.parent().unwrap_or(&self.root).to_owned()])?;
-        Ok(result)
-    }
-
-    fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        let folder = self.path(prefix.strip_suffix('/').unwrap_or_default());
-        if prefix.is_empty() || !folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            return self.delete_prefix(prefix);
-        }
-        COUNTERS.count(Call::DeletePrefix, 0);
-        self.keys().check_prefix(prefix)?;
-        self.check_writable()?;
-        Ok(folders::empty(&folder)?)
-    }
-
-    fn remove_link(&self, prefix: &str) -> Result<bool> {
-        self.keys().check_prefix(prefix)?;
-        self.check_writable()?;
-        let Some(folder) = prefix.strip_suffix('/') else { return Ok(false) };
-        let path = self.path(folder);
-        let removed = folders::remove_link(&path)?;
-        if removed {
-            self.synchronise_folders(&[path.parent().unwrap_or(&self.root).to_owned()])?;
-        }
-        Ok(removed)
-    }
-
-    fn read_only(&self) -> bool {
-        self.settings.read_only
-    }
-
-    fn is_local(&self) -> bool {
-        true
-    }
-
-    fn write_concurrency(&self) -> usize {
-        if self.settings.durable {
-            fsync::concurrency()
-        } else {
-            0
+    fn info(&self) -> StoreInfo {
+        StoreInfo {
+            read_only: self.settings.read_only,
+            is_local: true,
+            write_concurrency: if self.settings.durable { DURABLE_WRITES } else { 0 },
+            ..StoreInfo::default()
         }
     }
 }
 
 /// Write the new value into the lock file.
 fn write_parts(lock: &Lock, parts: &[ValuePart<'_>], current: Option<&LocalValue>) -> Result<()> {
-    let fail = |error| Failure::new("write", lock.path(), error);
+    let fail = |error| failure("write", lock.path(), error);
     if lock.stale_bytes > 0 {
         lock.file.set_len(0).map_err(fail)?;
     }
@@ -493,9 +473,6 @@ fn write_parts(lock: &Lock, parts: &[ValuePart<'_>], current: Option<&LocalValue
     let mut pending: Vec<IoSlice<'_>> = Vec::with_capacity(parts.len());
     for part in parts {
         match part {
-            ValuePart::Owned(bytes) => pending.push(IoSlice::new(bytes)),
-            ValuePart::Borrowed(bytes) => pending.push(IoSlice::new(bytes)),
-            ValuePart::Shared(bytes) => pending.push(IoSlice::new(bytes)),
             ValuePart::Current { offset, size } => {
                 position += write_all(&lock.file, &mut pending).map_err(fail)?;
                 let current = current.ok_or_else(no_current)?;
@@ -504,6 +481,7 @@ fn write_parts(lock: &Lock, parts: &[ValuePart<'_>], current: Option<&LocalValue
                 position += size;
                 io::Seek::seek(&mut &lock.file, io::SeekFrom::Start(position)).map_err(fail)?;
             }
+            part => pending.push(IoSlice::new(part.bytes().unwrap_or_default())),
         }
     }
     write_all(&lock.file, &mut pending).map_err(fail)?;
@@ -559,46 +537,32 @@ fn rename(lock: &mut Lock, path: &Path) -> io::Result<()> {
 }
 
 fn open_path(path: &Path, reading: ReadMode) -> Result<Option<LocalValue>> {
-    Ok(open_value(path, reading).map_err(|error| Failure::new("open", path, error))?)
+    open_value(path, reading).map_err(|error| failure("open", path, error))
 }
 
-fn vanishing_error(action: &'static str, path: &Path) -> Failure {
+fn vanishing_error(action: &str, path: &Path) -> Error {
     let error = io::Error::new(ErrorKind::WouldBlock, "its folder or lock file keeps vanishing");
-    Failure::new(action, path, error)
+    failure(action, path, error)
 }
 
-/// A failed action and its path.
-struct Failure {
-    action: &'static str,
-    path: PathBuf,
-    error: io::Error,
-}
-
-impl Failure {
-    fn new(action: &'static str, path: &Path, error: io::Error) -> Self {
-        Failure { action, path: path.to_owned(), error }
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(Failure { action, path, error }: Failure) -> Self {
-        let error = match error.downcast::<Error>() {
-            Ok(interruption) => return interruption,
-            Err(error) => error,
-        };
-        let mut metadata = Error::io(format_args!("cannot {action} {path:?}"), &error);
-        let is_no_folder = error.kind() == ErrorKind::NotADirectory;
-        if is_no_folder || error.raw_os_error() == Some(libc::ELOOP) {
-            if let Some(link) = folders::dangling_link(&path) {
-                metadata.message.push_str(&format!(
-                    ": {link:?} is a broken symbolic link; remove the link, or restore its target"
-                ));
-            } else if is_no_folder {
-                metadata.message.push_str(": a file exists instead of a folder");
-            }
+/// Return the error of a failed action on a path.
+fn failure(action: &str, path: &Path, error: io::Error) -> Error {
+    let error = match error.downcast::<Error>() {
+        Ok(interruption) => return interruption,
+        Err(error) => error,
+    };
+    let mut failure = Error::io(format_args!("cannot {action} {path:?}"), &error);
+    let is_no_folder = error.kind() == ErrorKind::NotADirectory;
+    if is_no_folder || error.raw_os_error() == Some(libc::ELOOP) {
+        if let Some(link) = folders::dangling_link(path) {
+            failure.message.push_str(&format!(
+                ": {link:?} is a broken symbolic link; remove the link, or restore its target"
+            ));
+        } else if is_no_folder {
+            failure.message.push_str(": a file exists instead of a folder");
         }
-        Error { file: Some(Box::new(path)), ..metadata }
     }
+    Error { file: Some(Box::new(path.to_owned())), ..failure }
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ impl LocalValue {
         while filled < skipped + out.len() {
             match self.file.read_at(&mut buffer[filled..], offset - skipped as u64 + filled as u64) {
                 Ok(0) => return Err(Error::data("the file was truncated during the read")),
-                Ok(metadata) => filled += metadata,
+                Ok(count) => filled += count,
                 Err(error) => return Err(Error::io("cannot read by blocks", &error)),
             }
         }
@@ -162,14 +162,10 @@ impl ValueReader for LocalValue {
         Some(self.state.stamps)
     }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_with(offset, out, ReadFlags::default())
-    }
-
-    fn read_with(&self, offset: u64, out: &mut [u8], how: ReadFlags) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()> {
         self.check_range(offset, out.len() as u64)?;
         COUNTERS
-            .count(if how.continues_request { Call::ReadContinued } else { Call::Read }, out.len() as u64);
+            .count(if flags.continues_request { Call::ReadContinued } else { Call::Read }, out.len() as u64);
         let filled = match &self.access {
             FileAccess::Plain => self.file.read_exact_at(out, offset),
             FileAccess::Mapped(mmap) => return super::super::read_from(mmap.bytes(), offset, out),

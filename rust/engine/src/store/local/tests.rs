@@ -4,7 +4,6 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -19,6 +18,10 @@ fn store(folder: &Folder) -> LocalStore {
 
 fn put(store: &LocalStore, key: &str, data: &[u8]) -> Result<()> {
     (store as &dyn Store).put(key, data)
+}
+
+fn replace(store: &LocalStore, staged: &str, prefix: &str) -> Result<bool> {
+    store.change_prefix(prefix, PrefixChange::ReplaceBy(staged))
 }
 
 fn get(store: &LocalStore, key: &str) -> Option<Vec<u8>> {
@@ -88,7 +91,7 @@ fn clear_prefix_of_split_store_removes_chunk_folders() {
         let chunks = Arc::new(store(&folder));
         put(&chunks, "a/c/0", b"v").unwrap();
         let both = SplitStore::new(Arc::new(MemoryStore::new()), chunks, of_one);
-        both.clear_prefix("a/").unwrap();
+        both.change_prefix("a/", PrefixChange::Clear).unwrap();
         assert_eq!(folder.0.join("a").exists(), of_one);
         assert!(!folder.0.join("a/c").exists());
     }
@@ -101,15 +104,14 @@ fn concurrent_changes_share_fsync() {
     let durable = Arc::new(LocalStore::new(&folder.0, settings).unwrap());
     put(&durable, "new/folders/key", b"v").unwrap();
     assert_eq!(get(&durable, "new/folders/key").as_deref(), Some(&b"v"[..]));
-    fsync::AVERAGE_WAIT_US.store(1000, Ordering::Relaxed);
-    assert_eq!((durable.concurrency(), durable.write_concurrency()), (0, fsync::CONCURRENT_WRITES));
-    assert_eq!(store(&folder).write_concurrency(), 0);
+    assert_eq!((durable.concurrency(), durable.info().write_concurrency), (0, DURABLE_WRITES));
+    assert_eq!(store(&folder).info().write_concurrency, 0);
     for over in [
         Arc::new(PrefixStore::new(durable.clone(), "a/").unwrap()) as Arc<dyn Store>,
         Arc::new(StagedStore::new(durable.clone(), false)),
         Arc::new(SplitStore::new(Arc::new(MemoryStore::new()), durable, false)),
     ] {
-        assert_eq!((over.concurrency(), over.write_concurrency()), (0, fsync::CONCURRENT_WRITES));
+        assert_eq!((over.concurrency(), over.info().write_concurrency), (0, DURABLE_WRITES));
     }
 }
 
@@ -486,11 +488,11 @@ fn staged_folder_replaces_folder_and_preserves_it() {
         assert_eq!(store.list("").unwrap(), ["a/zarr.json"]);
         exchange(&folder.0.join("a.__new.__lock/node"), &folder.0.join("a")).unwrap();
         assert_eq!(get(&store, "a/zarr.json").as_deref(), Some(&b"new"[..]));
-        assert!(store.replace_prefix("a.__new.__lock/node/", "a/").unwrap());
+        assert!(replace(&store, "a.__new.__lock/node/", "a/").unwrap());
         assert_eq!(get(&store, "a/zarr.json").as_deref(), Some(&b"old"[..]));
-        assert!(store.replace_prefix("a.__new.__lock/node/", "g/b/").unwrap());
+        assert!(replace(&store, "a.__new.__lock/node/", "g/b/").unwrap());
         assert_eq!(get(&store, "g/b/zarr.json").as_deref(), Some(&b"new"[..]));
-        assert!(!store.replace_prefix("g/", "").unwrap());
+        assert!(!replace(&store, "g/", "").unwrap());
         store.delete_prefix("a.__new.__lock/").unwrap();
         assert_eq!(names(&folder.0), ["a", "g"]);
     }

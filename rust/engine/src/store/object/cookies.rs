@@ -12,7 +12,7 @@ use crate::store::fork;
 const MAX_COOKIES: usize = 50;
 
 /// Cookies of a server: values by name.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Cookies(Mutex<BTreeMap<String, String>>);
 
 impl Cookies {

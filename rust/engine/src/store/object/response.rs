@@ -3,92 +3,95 @@
 use std::time::{Duration, SystemTime};
 
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body, Bytes};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::StatusCode;
 
-use super::ResponseBody;
+use object_store::client::{HttpError, HttpErrorKind};
 
-/// The maximum size for which memory is reserved from `Content-Length` alone.
-const MAX_RESERVED: u64 = 64 << 20;
+use super::connector::TimedBody;
+use super::{ObjectPart, MAX_RESERVED};
+
+/// How many bytes of an error response are read, so that the connection can be reused.
+const MAX_ERROR_BODY: usize = 64 << 10;
 
 /// Times in headers are whole seconds: only an object older than this gets another time when it
 /// changes.
 const RACY: Duration = Duration::from_secs(2);
 
 /// Read an error response so that its connection can be reused; a long one closes it.
-pub(super) async fn read_error_body(mut body: Incoming) -> Vec<u8> {
+pub(super) async fn read_error_body(mut body: impl Body<Data = Bytes> + Unpin) -> Vec<u8> {
     let mut data = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
         data.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
-        if data.len() > super::MAX_ERROR_BODY {
+        if data.len() > MAX_ERROR_BODY {
             break;
         }
     }
     data
 }
 
-/// Read the object in a response; None: the response is not understood.
-pub(super) async fn read_body(
-    head: &Parts,
-    mut body: Incoming,
-    generation_header: Option<&HeaderName>,
-    idle_timeout: Duration,
-) -> Option<ResponseBody> {
-    let headers = Headers::of(&head.headers)?;
+/// Read the object in a response.
+pub(super) async fn read_body(head: &Parts, mut body: TimedBody) -> Result<ObjectPart, HttpError> {
+    let headers = Headers::of(&head.headers).ok_or_else(|| invalid("a header is repeated or not text"))?;
     let is_encoded = |content_encoding: &str| !content_encoding.eq_ignore_ascii_case("identity");
     if headers.content_encoding.is_some_and(is_encoded)
         || headers.transfer_encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("chunked"))
     {
-        return None;
+        return Err(invalid("the server sends the object with another encoding than \"identity\""));
     }
+    let no_memory = |_| invalid("there is no memory for the object");
     let mut data = Vec::new();
     let size = body.size_hint().exact().unwrap_or(0);
-    data.try_reserve_exact(size.min(MAX_RESERVED) as usize).ok()?;
-    while let Some(frame) = tokio::time::timeout(idle_timeout, body.frame()).await.ok()? {
-        let Ok(bytes) = frame.ok()?.into_data() else { continue };
-        data.try_reserve(bytes.len()).ok()?;
+    data.try_reserve_exact(size.min(MAX_RESERVED) as usize).map_err(no_memory)?;
+    while let Some(frame) = body.frame().await {
+        let Ok(bytes) = frame?.into_data() else { continue };
+        data.try_reserve(bytes.len()).map_err(no_memory)?;
         data.extend_from_slice(&bytes);
     }
     let count = data.len() as u64;
     let (first, size) = match head.status {
-        StatusCode::PARTIAL_CONTENT => range_of(headers.range?, count)?,
+        StatusCode::PARTIAL_CONTENT => headers
+            .range
+            .and_then(|range| range_of(range, count))
+            .ok_or_else(|| invalid("the header Content-Range does not fit the response"))?,
         _ => (0, count),
     };
-    let (tag, is_strong) = headers.generation(head, generation_header)?;
-    Some(ResponseBody { data, first, size, tag, is_strong })
+    let (tag, is_strong) = headers.generation();
+    Ok(ObjectPart { data, first, size, tag, is_strong })
+}
+
+/// Return the error of a response that is not understood.
+fn invalid(why: &str) -> HttpError {
+    HttpError::new(HttpErrorKind::Unknown, std::io::Error::other(why.to_owned()))
 }
 
 /// Return an empty part at the end of an object, for a range beyond its end. The server sends the
 /// size in a header, or in the body as S3 does.
-pub(super) fn empty_part_at_end(
-    head: &Parts,
-    error_body: &[u8],
-    range: &HeaderValue,
-    generation_header: Option<&HeaderName>,
-) -> Option<ResponseBody> {
+pub(super) fn empty_part_at_end(head: &Parts, error_body: &[u8], range: &HeaderValue) -> Option<ObjectPart> {
     if head.status != StatusCode::RANGE_NOT_SATISFIABLE {
         return None;
     }
     let headers = Headers::of(&head.headers)?;
-    let size = match headers.range {
-        Some(range) => {
-            let (unit, size) = range.split_once(" */")?;
-            number(size).filter(|_| unit.eq_ignore_ascii_case("bytes"))?
-        }
-        None => {
-            let (_, error_body) = std::str::from_utf8(error_body).ok()?.split_once("<ActualObjectSize>")?;
-            number(error_body.split_once("</ActualObjectSize>")?.0)?
-        }
-    };
+    let size = refused_size(&head.headers, std::str::from_utf8(error_body).ok()?)?;
     let (begin, _) = range.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
     // The last N bytes are out of range only in an empty object.
     let begin = if begin.is_empty() { 0 } else { number(begin)? };
-    let (tag, is_strong) = headers.generation(head, generation_header)?;
+    let (tag, is_strong) = headers.generation();
     // An empty object may be requested for its generation.
     let is_beyond = size <= begin && (size > 0 || !tag.is_empty());
-    is_beyond.then_some(ResponseBody { data: Vec::new(), first: size, size, tag, is_strong })
+    is_beyond.then_some(ObjectPart { data: Vec::new(), first: size, size, tag, is_strong })
+}
+
+/// Return the size of an object in the response to a range beyond its end.
+pub(super) fn refused_size(headers: &HeaderMap, error_body: &str) -> Option<u64> {
+    if let Some(range) = headers.get(header::CONTENT_RANGE) {
+        let (unit, size) = range.to_str().ok()?.split_once(" */")?;
+        return number(size).filter(|_| unit.eq_ignore_ascii_case("bytes"));
+    }
+    let (_, rest) = error_body.split_once("<ActualObjectSize>")?;
+    number(rest.split_once("</ActualObjectSize>")?.0)
 }
 
 /// The headers that describe an object.
@@ -104,7 +107,7 @@ struct Headers<'h> {
 impl<'h> Headers<'h> {
     /// None: a header is repeated or not plain text, so that clients may read it differently.
     fn of(headers: &'h HeaderMap) -> Option<Self> {
-        let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str).transpose().ok();
+        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let only_value = |name: HeaderName| {
             let mut all = headers.get_all(name).iter();
             let first = all.next().map(HeaderValue::to_str).transpose().ok()?;
@@ -114,32 +117,23 @@ impl<'h> Headers<'h> {
             content_encoding: only_value(header::CONTENT_ENCODING)?,
             transfer_encoding: only_value(header::TRANSFER_ENCODING)?,
             range: only_value(header::CONTENT_RANGE)?,
-            tag: text(header::ETAG)?,
-            modified: text(header::LAST_MODIFIED)?,
-            now: text(header::DATE)?,
+            tag: text(header::ETAG),
+            modified: text(header::LAST_MODIFIED),
+            now: text(header::DATE),
         })
     }
 
-    /// Return the generation, and whether it is unique. None: a header is invalid.
-    fn generation(&self, head: &Parts, generation_header: Option<&HeaderName>) -> Option<(String, bool)> {
-        let (tag, is_strong) = match generation_header {
-            Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
-            None => self.standard_generation()?,
-        };
-        let is_strong = is_strong && !tag.is_empty() && !tag.starts_with("W/");
-        Some((tag, is_strong))
-    }
-
-    /// Return the generation from `ETag` and `Last-Modified`.
-    fn standard_generation(&self) -> Option<(String, bool)> {
-        let is_stable = is_older_than_clock_tick(self.modified, self.now)?;
+    /// Return the generation from `ETag` and `Last-Modified`, and whether it is unique.
+    fn generation(&self) -> (String, bool) {
+        let is_stable = is_older_than_clock_tick(self.modified, self.now);
         let tag = match (self.tag.filter(|tag| !tag.is_empty()), self.modified) {
             (Some(tag), _) => tag.to_owned(),
             // Otherwise it may be the time of the response.
             (None, Some(modified)) if is_stable => format!("W/{modified}"),
             _ => String::new(),
         };
-        Some((tag, is_stable))
+        let is_strong = is_stable && !tag.is_empty() && !tag.starts_with("W/");
+        (tag, is_strong)
     }
 }
 
@@ -161,18 +155,13 @@ fn range_of(headers: &str, count: u64) -> Option<(u64, u64)> {
 }
 
 /// Return whether the object is old enough that another change gets another time: many servers
-/// derive tags from the time. None: a date is not in the HTTP format.
-pub(super) fn is_older_than_clock_tick(modified: Option<&str>, now: Option<&str>) -> Option<bool> {
-    let time = |text: Option<&str>| {
-        let Some(text) = text else { return Some(None) };
-        let time: SystemTime = httpdate::parse_http_date(text).ok()?;
-        (httpdate::fmt_http_date(time) == text).then_some(Some(time))
+/// derive tags from the time. A date that is not in the format of HTTP means no.
+pub(super) fn is_older_than_clock_tick(modified: Option<&str>, now: Option<&str>) -> bool {
+    let time = |text: &str| -> Option<SystemTime> {
+        let time = httpdate::parse_http_date(text).ok()?;
+        (httpdate::fmt_http_date(time) == text).then_some(time)
     };
-    if modified.is_none() {
-        return Some(true);
-    }
-    Some(match (time(modified)?, time(now)?) {
-        (Some(modified), Some(now)) => now.duration_since(modified).is_ok_and(|since| since >= RACY),
-        _ => false,
-    })
+    let Some(modified) = modified else { return true };
+    let age = now.and_then(|now| time(now)?.duration_since(time(modified)?).ok());
+    age.is_some_and(|age| age >= RACY)
 }

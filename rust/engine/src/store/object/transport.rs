@@ -2,64 +2,51 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::{Request, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::client::legacy::Client as Sender;
-pub(super) use hyper_util::client::legacy::Error;
+use hyper::body::Incoming;
+use hyper::header::PROXY_AUTHORIZATION;
+use hyper::{Response, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::Connect;
+use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use object_store::client::HttpRequest;
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::{Mutex as Lock, Semaphore};
-use tower_service::Service;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 
+use super::dial::{ConnectionSettings, Dialer};
+use super::upload::{Progress, Upload};
 use crate::pool;
-use crate::store::fork;
+use crate::store::{fork, interruptible_wait};
 
 /// The maximum number of threads that send requests and receive responses.
 const MAX_THREADS: usize = 4;
 
 /// The maximum number of concurrent requests, each of which may have a connection. Three quarters
 /// may go to one server, so that a server that does not respond does not block the others.
-pub(super) const MAX_REQUESTS: usize = 512;
-
-/// The time limit of connecting.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_REQUESTS: usize = 512;
 
 /// How many idle connections to a server stay open, and for how long.
 const MAX_IDLE: usize = 256;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a host address stays cached, and a failed lookup.
-const ADDRESS_TTL: Duration = Duration::from_secs(10);
-const FAILURE_TTL: Duration = Duration::from_secs(1);
-
-type OutgoingRequest = Request<Full<Bytes>>;
-
-/// A sender that reuses connections, and one that opens a new one for each request.
-type Senders<C> = [Sender<C, Full<Bytes>>; 2];
-
-type HttpOnly = HttpConnector<Resolver>;
-
-type Https = HttpsConnector<HttpOnly>;
+/// How long a service with credentials that did not respond counts as absent, so that not every store
+/// of a process waits for it.
+const ABSENCE_TTL: Duration = Duration::from_secs(60);
 
 /// Sends requests.
 pub(super) struct Transport {
     runtime: Runtime,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     /// The permits of each server, and how many each has.
     permits_by_server: (usize, Mutex<HashMap<String, Arc<Semaphore>>>),
-    http: Senders<HttpOnly>,
-    /// None: the system has no certificates.
-    https: OnceLock<Option<Senders<Https>>>,
+    /// The senders with each of the settings.
+    senders: Mutex<Vec<(ConnectionSettings, Arc<Senders>)>>,
+    /// Services with credentials: when they did not respond, or None if they have responded.
+    metadata: Mutex<HashMap<String, Option<Instant>>>,
 }
 
 /// The transport of a process; None if it can create no threads.
@@ -85,45 +72,119 @@ impl Transport {
             .build()
             .ok()?;
         let count = limited_by_files(MAX_REQUESTS, 4);
-        let (permits, permits_by_server) = (Semaphore::new(count), (count - count / 4, Mutex::default()));
+        let permits_by_server = (count - count / 4, Mutex::default());
+        let permits = Arc::new(Semaphore::new(count));
         Some(Transport {
             runtime,
             permits,
             permits_by_server,
-            http: senders(connector()),
-            https: OnceLock::new(),
+            senders: Mutex::default(),
+            metadata: Mutex::default(),
         })
     }
 
     /// Run an asynchronous operation.
-    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(work);
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.runtime.spawn(work)
     }
 
-    /// Wait for a permit to send a request to a server.
-    pub(super) async fn acquire(&self, url: &Uri) -> impl Sized + use<'_> {
+    /// Return the senders with these settings, which stores share.
+    pub(super) fn senders(&self, settings: &ConnectionSettings) -> Arc<Senders> {
+        let mut all = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, senders)) = all.iter().find(|(other, _)| other == settings) {
+            return senders.clone();
+        }
+        let senders = Arc::new(Senders::new(settings));
+        all.push((settings.clone(), senders.clone()));
+        senders
+    }
+
+    /// Return whether a service with credentials may exist: it has responded, or not been tried lately.
+    pub(super) fn may_exist(&self, server: &str) -> bool {
+        let metadata = self.metadata.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = metadata.get(server).copied().flatten();
+        failed.is_none_or(|time| time.elapsed() > ABSENCE_TTL)
+    }
+
+    /// Record whether a service with credentials responded.
+    pub(super) fn record(&self, server: String, responded: bool) {
+        let mut metadata = self.metadata.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = metadata.entry(server).or_insert_with(|| Some(Instant::now()));
+        if responded {
+            *state = None;
+        } else if state.is_some() {
+            *state = Some(Instant::now());
+        }
+    }
+
+    /// Wait for a permit to send a request to a server. None: the process ends.
+    pub(super) async fn acquire(&self, url: &Uri) -> Option<Permit> {
         let (most, permits_by_server) = &self.permits_by_server;
         let server = url.authority().map(ToString::to_string).unwrap_or_default();
-        let transport = {
+        let permits = {
             let mut permits_by_server = permits_by_server.lock().unwrap_or_else(PoisonError::into_inner);
-            permits_by_server.entry(server).or_insert_with(|| Semaphore::new(*most).into()).clone()
+            permits_by_server.entry(server).or_insert_with(|| Arc::new(Semaphore::new(*most))).clone()
         };
-        (transport.acquire_owned().await, self.permits.acquire().await)
+        let of_server = permits.acquire_owned().await.ok()?;
+        Some(Permit { _of_server: of_server, _of_all: self.permits.clone().acquire_owned().await.ok()? })
+    }
+}
+
+/// The permit to send one request and to receive its response.
+#[derive(Debug)]
+pub(super) struct Permit {
+    _of_server: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+/// A sender that reuses connections, and one that opens a new one for each request.
+type Clients<C> = [Client<C, Upload>; 2];
+
+/// Sends requests with some settings.
+pub(super) struct Senders {
+    settings: ConnectionSettings,
+    dialer: Dialer,
+    plain: Clients<Dialer>,
+    /// The certificates are read from files on first use. None: they cannot be read.
+    encrypted: OnceLock<Option<Clients<HttpsConnector<Dialer>>>>,
+}
+
+impl Senders {
+    fn new(settings: &ConnectionSettings) -> Self {
+        let dialer = settings.dialer();
+        let plain = clients(&dialer);
+        Senders { settings: settings.clone(), dialer, plain, encrypted: OnceLock::new() }
     }
 
-    /// Send a request, by a new connection or by any. None: the scheme is not supported.
+    /// Send a request, by a new connection or by any. None: the certificates cannot be read.
     pub(super) async fn send(
         &self,
-        request: OutgoingRequest,
+        request: HttpRequest,
+        progress: &Arc<Progress>,
         new_connection: bool,
     ) -> Option<Result<Response<Incoming>, Error>> {
         let index = usize::from(new_connection);
-        match request.uri().scheme_str()? {
-            "http" => Some(self.http[index].request(request).await),
-            "https" => Some(self.https.get_or_init(https).as_ref()?[index].request(request).await),
-            _ => None,
+        let mut request = request.map(|body| Upload::new(body, progress.clone()));
+        if request.uri().scheme_str() == Some("https") {
+            let connect =
+                || self.settings.encrypted(self.dialer.clone()).map(|connector| clients(&connector));
+            let clients = self.encrypted.get_or_init(connect).as_ref()?;
+            return Some(clients[index].request(request).await);
         }
+        let proxy = self.dialer.proxies.intercept(request.uri());
+        if let Some(credentials) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, credentials.clone());
+        }
+        Some(self.plain[index].request(request).await)
     }
+}
+
+fn clients<C: Connect + Clone>(connector: &C) -> Clients<C> {
+    [limited_by_files(MAX_IDLE, 8), 0].map(|idle| {
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).pool_max_idle_per_host(idle).pool_idle_timeout(IDLE_TIMEOUT);
+        builder.build(connector.clone())
+    })
 }
 
 /// Run work that waits for other responses or for Python, while other threads serve responses.
@@ -132,6 +193,40 @@ pub fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
         Ok(_) => tokio::task::block_in_place(work),
         Err(_) => work(),
     }
+}
+
+/// Wait for `future` as long as `is_active` returns true, which is checked each `interval`.
+pub(super) async fn while_active<T>(
+    future: impl Future<Output = T>,
+    is_active: impl Fn() -> bool,
+    interval: Duration,
+) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    loop {
+        match tokio::time::timeout(interval, future.as_mut()).await {
+            Ok(result) => return Some(result),
+            Err(_) if is_active() => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Run `work` after `delay`, unless `is_active` returns false before: then it is dropped soon. If no
+/// thread can be created, it runs now.
+pub(in crate::store) fn run_after(
+    delay: Duration,
+    is_active: impl Fn() -> bool + Send + 'static,
+    work: impl FnOnce() + Send + 'static,
+) {
+    let Some(transport) = Transport::get() else { return work() };
+    transport.spawn(async move {
+        if while_active(tokio::time::sleep(delay), is_active, interruptible_wait::CHECK_INTERVAL)
+            .await
+            .is_some()
+        {
+            run_blocking(work);
+        }
+    });
 }
 
 /// Limit `count` to a fraction of the files that the process may open.
@@ -143,66 +238,4 @@ fn limited_by_files(count: usize, fraction: usize) -> usize {
         limit.rlim_cur
     };
     usize::try_from(files).map_or(count, |files| count.min(files / fraction)).max(1)
-}
-
-fn senders<C: Connect + Clone>(connector: C) -> Senders<C> {
-    let sender = |idle: usize| {
-        let mut builder = Sender::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_max_idle_per_host(idle).pool_idle_timeout(IDLE_TIMEOUT);
-        builder.build(connector.clone())
-    };
-    [sender(limited_by_files(MAX_IDLE, 8)), sender(0)]
-}
-
-fn connector() -> HttpConnector<Resolver> {
-    let mut connector = HttpConnector::new_with_resolver(Resolver::default());
-    connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    connector.enforce_http(false);
-    connector
-}
-
-/// Senders for HTTPS; the certificates are read from files on first use.
-fn https() -> Option<Senders<Https>> {
-    let verified = HttpsConnectorBuilder::new().try_with_platform_verifier().ok()?;
-    Some(senders(verified.https_only().enable_http1().wrap_connector(connector())))
-}
-
-/// A cache of host addresses: connections are often opened at the same time.
-#[derive(Clone, Default)]
-struct Resolver(Arc<Mutex<HashMap<String, Arc<Lock<CachedLookup>>>>>);
-
-/// The addresses or an error, and when the lookup ran.
-type CachedLookup = Option<(Instant, Result<Vec<SocketAddr>, String>)>;
-
-impl Service<Name> for Resolver {
-    type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = std::io::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        let cached = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(name.as_str().to_owned()).or_default().clone()
-        };
-        Box::pin(async move {
-            let mut cached = cached.lock().await;
-            let is_fresh = |since: &Instant, addresses: &Result<_, _>| {
-                since.elapsed() < if addresses.is_ok() { ADDRESS_TTL } else { FAILURE_TTL }
-            };
-            let addresses = match cached.as_ref().filter(|(since, addresses)| is_fresh(since, addresses)) {
-                Some((_, addresses)) => addresses.clone(),
-                None => {
-                    let addresses = tokio::net::lookup_host((name.as_str(), 0)).await;
-                    let addresses = addresses.map(Iterator::collect).map_err(|error| error.to_string());
-                    cached.insert((Instant::now(), addresses)).1.clone()
-                }
-            };
-            addresses.map(Vec::into_iter).map_err(std::io::Error::other)
-        })
-    }
 }

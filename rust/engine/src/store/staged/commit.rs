@@ -106,7 +106,7 @@ impl StagedStore {
         let written = |staged: &StagedKey| matches!(staged.new, NewValue::Value(_));
         let replaced = |key: &str| keys.get(key).is_some_and(written);
         for deleted in &*deleted {
-            self.inner.delete_range_before(&deleted.start, deleted.range(), &replaced)?;
+            self.inner.delete_range(&deleted.start, deleted.range(), &replaced)?;
         }
         keys.retain(|key, staged| written(staged) || !covers(deleted, key));
         deleted.clear();
@@ -164,7 +164,7 @@ impl StagedStore {
             }
             Ok(())
         };
-        match self.inner.write_concurrency() {
+        match self.inner.info().write_concurrency {
             0 => pool::parallel_for(exchanges.len(), usize::MAX, None, &task)?,
             limit => {
                 self.inner.check_may_block()?;
@@ -211,7 +211,7 @@ impl StagedStore {
             return Ok(false);
         }
         for deleted in &stage.deleted {
-            self.inner.delete_range_before(&deleted.start, deleted.range(), &|_| false)?;
+            self.inner.delete_range(&deleted.start, deleted.range(), &|_| false)?;
         }
         Ok(true)
     }

@@ -13,10 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::exchange::{Expected, NewValue};
 use super::key_locks::KeyLocks;
 use super::memory::into_shared_bytes;
-use super::{folder_of, fork, with_coalescing, Unversioned, ATTEMPTS, REPLACED};
 use super::{
-    Change, CoalescingStore, KeyRange, Listing, PathKind, ReadHint, Store, UpdateOptions, UpdateOutcome,
-    Updater, ValueReader,
+    folder_of, fork, Change, Depth, KeyRange, Listing, LocalStore, PrefixChange, ReadHint, ReplaceStore,
+    Store, Unversioned, UpdateOptions, UpdateOutcome, Updater, ValueReader, ATTEMPTS, REPLACED,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -137,7 +136,7 @@ impl StagedStore {
     }
 
     /// Return the same staged changes on top of a wrapper of the inner store.
-    pub fn with_inner(&self, inner: Arc<dyn Store>) -> Self {
+    pub fn on(&self, inner: Arc<dyn Store>) -> Self {
         let (stage, key_locks) = (self.stage.clone(), self.key_locks.clone());
         StagedStore { inner, stage, key_locks, repeatable: self.repeatable }
     }
@@ -356,12 +355,8 @@ impl Store for StagedStore {
         Some(&*self.inner)
     }
 
-    fn with_coalescing(
-        &self,
-        keys_below: &Arc<dyn Store>,
-        shared: &Arc<CoalescingStore>,
-    ) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(self.with_inner(with_coalescing(&self.inner, keys_below, shared)?)))
+    fn with_inner(&self, replace: ReplaceStore<'_>) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(self.on(replace(&self.inner)?)))
     }
 
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
@@ -425,12 +420,8 @@ impl Store for StagedStore {
         }
     }
 
-    fn path_kind(&self, _key: &str) -> Result<Option<PathKind>> {
-        Ok(None)
-    }
-
-    fn first_entries(&self, _prefix: &str, _limit: usize) -> Result<Option<Listing>> {
-        Ok(None)
+    fn local(&self, _: &str) -> Option<(&LocalStore, String)> {
+        None
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -440,8 +431,17 @@ impl Store for StagedStore {
         work()
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
         self.keys().check_prefix(prefix)?;
+        let is_changed = self.with(|stage| {
+            let deleted =
+                |entry: &DeletedRange| entry.start.starts_with(prefix) || prefix.starts_with(&entry.start);
+            stage.keys_below(prefix).any(|(_, staged)| !matches!(staged.new, NewValue::Unchanged))
+                || stage.deleted.iter().any(deleted)
+        });
+        if !is_changed {
+            return self.inner.list_keys(prefix, depth);
+        }
         let mut keys = self.inner.list(prefix)?;
         self.with(|stage| {
             let is_unchanged_here =
@@ -452,47 +452,23 @@ impl Store for StagedStore {
             keys.extend(written.map(|(key, _)| key.clone()));
         });
         keys.sort_unstable();
-        Ok(keys)
+        Ok(Listing::of(keys, prefix, depth))
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+    fn changes_atomically(&self, _: &str, change: PrefixChange<'_>) -> bool {
+        !matches!(change, PrefixChange::ReplaceBy(_)) // nothing changes before the commit
+    }
+
+    /// Stage a deletion. A commit deletes the prefix, and the link with it, before any single key.
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
         self.keys().check_prefix(prefix)?;
-        let is_changed = self.with(|stage| {
-            let deleted =
-                |entry: &DeletedRange| entry.start.starts_with(prefix) || prefix.starts_with(&entry.start);
-            stage.keys_below(prefix).any(|(_, staged)| !matches!(staged.new, NewValue::Unchanged))
-                || stage.deleted.iter().any(deleted)
-        });
-        match is_changed {
-            false => self.inner.list_dir(prefix),
-            true => Ok(Listing::of(self.list(prefix)?.iter().map(String::as_str), prefix)),
+        if matches!(change, PrefixChange::ReplaceBy(_) | PrefixChange::RemoveLink) {
+            return Ok(false);
         }
+        self.delete_range(prefix, KeyRange { first: b"", end: b"" }, &|_| false).map(|()| true)
     }
 
-    fn deletes_atomically(&self, _: &str) -> bool {
-        true // nothing changes before the commit
-    }
-
-    fn replaces_atomically(&self, _: &str) -> bool {
-        false
-    }
-
-    fn replace_prefix(&self, _: &str, _: &str) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.keys().check_prefix(prefix)?;
-        self.delete_range(prefix, KeyRange { first: b"", end: b"" })
-    }
-
-    /// Return false: a commit deletes the prefix, and the link with it, before any single key.
-    fn remove_link(&self, prefix: &str) -> Result<bool> {
-        self.keys().check_prefix(prefix)?;
-        Ok(false)
-    }
-
-    fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
+    fn delete_range(&self, start: &str, range: KeyRange<'_>, _: &dyn Fn(&str) -> bool) -> Result<()> {
         self.keys().check_prefix(folder_of(start))?;
         if self.inner.read_only() {
             return Err(crate::store::wrappers::read_only::refusal());

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::Result;
-use crate::store::{read_all, read_from, DecodedCache, ValueReader, Version};
+use crate::store::{read_all, read_from, DecodedCache, ReadFlags, ValueReader, Version};
 
 /// A value that one request reads completely when a part of it is needed.
 pub(super) struct WholeValueReader {
@@ -44,7 +44,7 @@ impl ValueReader for WholeValueReader {
         self.object.state()
     }
 
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
         read_from(self.load()?, offset, out)
     }
 

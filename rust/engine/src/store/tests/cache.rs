@@ -455,7 +455,7 @@ impl ValueReader for OfVersion {
     fn version(&self) -> Option<Version> {
         Some(self.1)
     }
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
         read_from(&self.0, offset, out)
     }
 }
@@ -472,18 +472,18 @@ impl Foreign for Versioned {
         let opened = |(bytes, number)| Some(OfVersion(bytes, Versioned::version(number)?));
         Ok(cached_count.and_then(opened).map(|object| Box::new(object) as Box<dyn ValueReader>))
     }
-    fn put(&self, _: &str, data: &[u8]) -> Result<Option<Version>> {
+    fn put(self: &Arc<Self>, _: &str, data: &[u8]) -> Result<Option<Version>> {
         let mut now = self.0.lock().unwrap();
         let number = now.as_ref().map_or(0, |(_, number)| number + 1);
         *now = Some((data.to_vec(), number));
         Ok(Versioned::version(number))
     }
-    fn delete(&self, _: &str) -> Result<()> {
+    fn delete(self: &Arc<Self>, _: &str) -> Result<()> {
         *self.0.lock().unwrap() = None;
         Ok(())
     }
     fn replace(
-        &self,
+        self: &Arc<Self>,
         key: &str,
         data: Option<&[u8]>,
         expected: Option<&dyn ValueReader>,
@@ -500,13 +500,13 @@ impl Foreign for Versioned {
     fn compares_versions(&self) -> bool {
         true
     }
-    fn list(&self, _: &str) -> Result<Vec<String>> {
+    fn list(self: &Arc<Self>, _: &str) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
-    fn list_dir(&self, _: &str) -> Result<Option<Listing>> {
+    fn list_dir(self: &Arc<Self>, _: &str) -> Result<Option<Listing>> {
         Ok(None)
     }
-    fn delete_prefix(&self, _: &str) -> Result<bool> {
+    fn change_prefix(self: &Arc<Self>, _: &str, _: PrefixChange<'_>) -> Result<bool> {
         Ok(false)
     }
 }

@@ -43,16 +43,16 @@ impl Foreign for Map {
         let stored = self.items.lock().unwrap().get(key).cloned();
         Ok(stored.map(|bytes| Box::new(Unversioned(Arc::new(bytes))) as Box<dyn ValueReader>))
     }
-    fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
+    fn put(self: &Arc<Self>, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.items.lock().unwrap().insert(key.to_owned(), data.to_owned());
         Ok(None)
     }
-    fn delete(&self, key: &str) -> Result<()> {
+    fn delete(self: &Arc<Self>, key: &str) -> Result<()> {
         self.items.lock().unwrap().remove(key);
         Ok(())
     }
     fn replace(
-        &self,
+        self: &Arc<Self>,
         key: &str,
         data: Option<&[u8]>,
         expected: Option<&dyn ValueReader>,
@@ -74,13 +74,13 @@ impl Foreign for Map {
         };
         Ok(ReplaceOutcome::Done(None))
     }
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+    fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<String>> {
         Ok(self.items.lock().unwrap().keys().filter(|key| key.starts_with(prefix)).rev().cloned().collect())
     }
-    fn list_dir(&self, _prefix: &str) -> Result<Option<Listing>> {
+    fn list_dir(self: &Arc<Self>, _prefix: &str) -> Result<Option<Listing>> {
         Ok(None)
     }
-    fn delete_prefix(&self, _prefix: &str) -> Result<bool> {
+    fn change_prefix(self: &Arc<Self>, _prefix: &str, _change: PrefixChange<'_>) -> Result<bool> {
         Ok(false)
     }
 }
@@ -473,7 +473,10 @@ fn unannounced_keys_bypass_coalescing() -> Result<()> {
     assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"1"[..]));
     inner.put("a/k", b"2")?;
     assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"2"[..]));
-    assert!(shared.coalesced_since("a/k").is_none() && shared.coalesced_since("b/k").is_some());
+    assert!(
+        shared.cache_state("a/k").coalesced_since.is_none()
+            && shared.cache_state("b/k").coalesced_since.is_some()
+    );
     Ok(())
 }
 
@@ -498,16 +501,12 @@ impl Store for Interrupted {
         self.0.update(key, options, updater)
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.0.list(prefix)
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        self.0.list_keys(prefix, depth)
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.0.list_dir(prefix)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.0.delete_prefix(prefix)
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        self.0.change_prefix(prefix, change)
     }
 }
 

@@ -221,7 +221,7 @@ fn repeated_delete_is_one_change() -> Result<()> {
     let staged = StagedStore::new(inner.clone(), false);
     for (first, end) in [("a", "c"), ("b", "d")] {
         let range = KeyRange { first: first.as_bytes(), end: end.as_bytes() };
-        staged.delete_range("", range)?;
+        staged.delete_range("", range, &|_| false)?;
     }
     assert_eq!(staged.commit(true, &|_, _| Ok(None))?, CommitOutcome::Done);
     assert_eq!(inner.get("b")?, None);
@@ -394,7 +394,7 @@ fn wrappers_share_staged_changes_of_inner_store() -> Result<()> {
     let staged = StagedStore::new(inner.clone(), false);
     let counted = Arc::new(CountingStore::new(inner.clone()));
     let cached = CachePool::new(1000).store(counted.clone(), 0, Freshness::Always);
-    let over = staged.with_inner(Arc::new(cached));
+    let over = staged.on(Arc::new(cached));
     assert_eq!(over.id(), staged.id());
     for _ in 0..2 {
         assert_eq!((&over as &dyn Store).get("a")?.as_deref(), Some(&b"old"[..]));

@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
-use crate::store::async_ops::complete_on_thread;
 use crate::store::cache::RequestTime;
 use crate::store::{
-    fork, AsyncGet, Completion, DecodedCache, Exchange, Listing, ReadFlags, ReadHint, Store, UpdateOptions,
-    UpdateOutcome, Updater, ValueReader, Version, REPLACED,
+    fork, AsyncRequest, CacheState, Call, Depth, Exchange, Listing, PrefixChange, ReadFlags, ReadHint,
+    StartRequest, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader, REPLACED,
 };
 
 /// Larger parts are not shared.
@@ -61,12 +60,6 @@ impl<K, A> Default for SharedResults<K, A> {
     }
 }
 
-impl<K, A> std::fmt::Debug for SharedResults<K, A> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Answers")
-    }
-}
-
 impl<K: Clone + Eq + Hash, A: Clone> SharedResults<K, A> {
     /// Return the result, computed by `compute`. An interrupt reaches only the caller that computes
     /// it: the others compute again.
@@ -104,7 +97,7 @@ impl<K: Clone + Eq + Hash, A: Clone> SharedResults<K, A> {
 type Values = SharedResults<String, Option<Arc<OpenValue>>>;
 
 /// Shares the responses of another store about expected values, as long as it lives.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CoalescingStore {
     inner: Arc<dyn Store>,
     values: Arc<Values>,
@@ -122,9 +115,9 @@ struct OpenValue {
     parts: SharedResults<(u64, usize), Arc<Vec<u8>>>,
 }
 
-impl std::fmt::Debug for OpenValue {
+impl std::fmt::Debug for CoalescingStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Opened")
+        f.debug_tuple("CoalescingStore").field(&self.inner).finish()
     }
 }
 
@@ -180,11 +173,6 @@ impl CoalescingStore {
         })
     }
 
-    /// Return the earliest time of the shared request for a value.
-    pub(in crate::store) fn first_request(&self, key: &str) -> Option<RequestTime> {
-        self.expects(key).then_some(self.created)
-    }
-
     fn drop_results(&self) {
         self.values.clear();
     }
@@ -216,12 +204,27 @@ impl Store for CoalescingStore {
         Ok(Some(Box::new(CoalescedReader { key: key.to_owned(), opened, values: self.values.clone() })))
     }
 
-    fn coalesced_since(&self, key: &str) -> Option<SystemTime> {
-        self.expects(key).then_some(self.created_at)
+    fn cache_state(&self, key: &str) -> CacheState {
+        let state = self.inner.cache_state(key);
+        match self.expects(key) {
+            true => CacheState {
+                coalesced_since: Some(self.created_at),
+                first_request: Some(self.created),
+                ..state
+            },
+            false => state,
+        }
     }
 
-    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
-        Some(Arc::new(CoalescingGet { store: self.clone(), inner: self.inner.async_get()? }))
+    /// Reads of other values are asynchronous; a thread waits for values that several callers
+    /// expect.
+    fn async_requests(&self, call: Call) -> Option<StartRequest> {
+        let start = self.inner.async_requests(call).filter(|_| call == Call::Open)?;
+        let store = Arc::new(self.clone());
+        Some(Arc::new(move |request: AsyncRequest| match store.expects(request.key()) {
+            true => request.run_on_thread(store.clone()),
+            false => start(request),
+        }))
     }
 
     fn update<'a>(
@@ -235,38 +238,12 @@ impl Store for CoalescingStore {
         change
     }
 
-    fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.inner.hold(key, work)
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        self.inner.list_keys(prefix, depth)
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.inner.list(prefix)
-    }
-
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.inner.list_dir(prefix)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        let result = self.inner.delete_prefix(prefix);
-        self.drop_results();
-        result
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        let result = self.inner.replace_prefix(staged, prefix);
-        self.drop_results();
-        result
-    }
-
-    fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        let result = self.inner.clear_prefix(prefix);
-        self.drop_results();
-        result
-    }
-
-    fn remove_link(&self, prefix: &str) -> Result<bool> {
-        let result = self.inner.remove_link(prefix);
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        let result = self.inner.change_prefix(prefix, change);
         self.drop_results();
         result
     }
@@ -275,22 +252,6 @@ impl Store for CoalescingStore {
         let result = self.inner.exchange(changes);
         self.drop_results();
         result
-    }
-}
-
-/// Starts reads of values; a thread waits for values that several callers expect.
-struct CoalescingGet {
-    store: CoalescingStore,
-    inner: Arc<dyn AsyncGet>,
-}
-
-impl AsyncGet for CoalescingGet {
-    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
-        if !self.store.expects(key) {
-            return self.inner.get(key, hint, completion);
-        }
-        let (store, key) = (self.store.clone(), key.to_owned());
-        complete_on_thread(completion, move || store.open(&key, hint));
     }
 }
 
@@ -335,47 +296,12 @@ struct CoalescedReader {
 }
 
 impl ValueReader for CoalescedReader {
-    fn size(&self) -> u64 {
-        self.opened.object.size()
+    fn inner(&self) -> Option<&dyn ValueReader> {
+        Some(&*self.opened.object)
     }
 
-    fn version(&self) -> Option<Version> {
-        self.opened.object.version()
-    }
-
-    fn state(&self) -> Option<Version> {
-        self.opened.object.state()
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read(offset, out, |object, offset, out| object.read_at(offset, out))
-    }
-
-    fn read_with(&self, offset: u64, out: &mut [u8], how: ReadFlags) -> Result<()> {
-        self.read(offset, out, |object, offset, out| object.read_with(offset, out, how))
-    }
-
-    fn is_cached(&self, offset: u64, count: u64) -> bool {
-        self.opened.object.is_cached(offset, count)
-    }
-
-    fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
-        self.opened.object.decoded_cache()
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        self.opened.object.bytes()
-    }
-}
-
-impl CoalescedReader {
     /// Read a part once for all callers.
-    fn read(
-        &self,
-        offset: u64,
-        out: &mut [u8],
-        read: impl Fn(&dyn ValueReader, u64, &mut [u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()> {
         let object = &*self.opened.object;
         let end = offset.saturating_add(out.len() as u64);
         let within = |part: &&Range<u64>| {
@@ -383,14 +309,14 @@ impl CoalescedReader {
         };
         let expected = self.opened.expected.iter().find(within).cloned();
         let result = if expected.is_none() && out.len() > MAX_SHARED_BYTES {
-            read(object, offset, out)
+            object.read_with(offset, out, flags)
         } else {
             let part = expected.unwrap_or(offset..end);
             let (begin, size) = (part.start, (part.end - part.start) as usize);
             let part = self.opened.parts.get(&(begin, size), || {
                 let mut bytes = crate::store::value_reader::room_for(size as u64)?;
                 bytes.resize(size, 0);
-                read(object, begin, &mut bytes).map(|()| Arc::new(bytes))
+                object.read_with(begin, &mut bytes, flags).map(|()| Arc::new(bytes))
             });
             let from = (offset - begin) as usize;
             part.map(|bytes| out.copy_from_slice(&bytes[from..][..out.len()]))
@@ -400,5 +326,15 @@ impl CoalescedReader {
             self.values.remove_if(&self.key, |_| true);
         }
         result
+    }
+
+    /// Return false: the request would not be shared.
+    fn needs_request(&self, _offset: u64, _count: u64) -> bool {
+        false
+    }
+
+    /// Return None: copies from the file would not be shared.
+    fn file(&self) -> Option<&std::fs::File> {
+        None
     }
 }

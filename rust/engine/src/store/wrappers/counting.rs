@@ -99,12 +99,12 @@ impl StoreObserver for Counters {
     }
 
     fn after(&self, call: Call, _key: &str, report: &CallReport<'_>) -> Result<()> {
-        add(&self.look_reads, report.current_reads.reads);
+        add(&self.look_reads, report.current_reads);
         if report.is_unchanged {
             self.count(Call::Open, report.bytes);
             return Ok(());
         }
-        add(&self.looks, report.current_reads.opens);
+        add(&self.looks, report.current_opens);
         self.count(call, report.bytes);
         Ok(())
     }

@@ -9,9 +9,9 @@ use super::limits::{OnPermit, Permit};
 use crate::error::{Error, Result};
 use crate::store::interruptible_wait;
 use crate::store::{
-    with_coalescing, AsyncGet, AsyncPut, Change, CoalescingStore, Completion, DecodedCache, Exchange,
-    Listing, NewValue, OpenResult, Precondition, ReadFlags, ReadHint, Store, UpdateOptions, UpdateOutcome,
-    Updater, ValuePart, ValueReader, Version,
+    AsyncRequest, Change, Depth, Exchange, Listing, NewValue, Precondition, PrefixChange, ReadFlags,
+    ReadHint, ReplaceStore, StartRequest, Store, StoreInfo, UpdateOptions, UpdateOutcome, Updater, ValuePart,
+    ValueReader,
 };
 
 /// A kind of call.
@@ -56,36 +56,27 @@ impl Call {
 }
 
 /// The outcome of a call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CallReport<'e> {
     /// Bytes that the call read or wrote. A value in memory is read when it is opened; copies of
     /// the current value count as not written.
     pub bytes: u64,
     /// Whether an update decided to change nothing: it only read the value.
     pub is_unchanged: bool,
-    /// Reads of the current value by an update.
-    pub current_reads: CurrentValueReads,
+    /// How often an update opened the current value, or found it absent.
+    pub current_opens: u64,
+    /// How often an update read the current value.
+    pub current_reads: u64,
     /// The error, if the call failed.
     pub error: Option<&'e Error>,
     /// The duration of the call.
     pub duration: Duration,
 }
 
-/// Reads of the current value by an update.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CurrentValueReads {
-    /// How often the value was opened, or absent.
-    pub opens: u64,
-    /// Reads of the open value.
-    pub reads: u64,
-    /// Bytes of these reads.
-    pub bytes: u64,
-}
-
 /// Observes every call, in the calling thread; an error fails the call.
 pub trait StoreObserver: Send + Sync + Debug {
     /// Runs before the call. The returned permit lives until the call ends.
-    fn before(&self, _call: Call) -> Result<Option<Permit<'_>>> {
+    fn before(&self, _call: Call) -> Result<Option<Permit>> {
         Ok(None)
     }
 
@@ -105,7 +96,7 @@ pub trait StoreObserver: Send + Sync + Debug {
     fn after(&self, call: Call, key: &str, result: &CallReport<'_>) -> Result<()>;
 
     /// Runs before a chunk is decoded or encoded. The returned permit lives until the end of that.
-    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
+    fn coding_permit(&self) -> Result<Option<Permit>> {
         Ok(None)
     }
 
@@ -124,8 +115,8 @@ pub struct InstrumentedStore<W> {
 
 impl<W: StoreObserver> InstrumentedStore<W> {
     /// Report the calls to `inner` to `observer`.
-    pub fn observed_by(inner: Arc<dyn Store>, observer: W) -> Self {
-        InstrumentedStore { inner, observer: Arc::new(observer) }
+    pub fn observed_by(inner: Arc<dyn Store>, observer: impl Into<Arc<W>>) -> Self {
+        InstrumentedStore { inner, observer: observer.into() }
     }
 
     /// Return the observer.
@@ -135,37 +126,29 @@ impl<W: StoreObserver> InstrumentedStore<W> {
 
     /// Run `work` between the two reports, if this thread may block. That check comes before the
     /// permit: others could wait for the permit that this thread would hold.
-    fn report<T>(&self, call: Call, key: &str, work: impl FnOnce(&mut CallTrace) -> Result<T>) -> Result<T> {
+    fn report<T>(
+        &self,
+        call: Call,
+        key: &str,
+        work: impl FnOnce(&mut CallReport<'_>) -> Result<T>,
+    ) -> Result<T> {
         self.inner.check_may_block()?;
         report(&*self.observer, call, key, work)
     }
-
-    fn report_simple<T>(&self, call: Call, key: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.report(call, key, |_| work())
-    }
 }
 
-/// Details of a call.
-#[derive(Default)]
-struct CallTrace {
-    bytes: u64,
-    is_unchanged: bool,
-    current_reads: CurrentValueReads,
-}
-
-/// Run `work` between the two reports.
+/// Run `work`, which fills in the report, between the two calls of the observer.
 fn report<T, W: StoreObserver>(
     observer: &W,
     call: Call,
     key: &str,
-    work: impl FnOnce(&mut CallTrace) -> Result<T>,
+    work: impl FnOnce(&mut CallReport<'_>) -> Result<T>,
 ) -> Result<T> {
     let permit = observer.before(call)?;
-    let start = Instant::now();
-    let mut trace = CallTrace::default();
-    let result = work(&mut trace);
+    let (start, mut report) = (Instant::now(), CallReport::default());
+    let result = work(&mut report);
     drop(permit);
-    after(observer, call, key, start, trace, result)
+    after(observer, call, key, start, report, result)
 }
 
 /// Report the end of a call that began at `start`.
@@ -174,18 +157,11 @@ fn after<T, W: StoreObserver>(
     call: Call,
     key: &str,
     start: Instant,
-    trace: CallTrace,
+    report: CallReport<'_>,
     result: Result<T>,
 ) -> Result<T> {
-    let CallTrace { bytes, is_unchanged, current_reads } = trace;
-    let call_report = CallReport {
-        bytes,
-        is_unchanged,
-        current_reads,
-        error: result.as_ref().err(),
-        duration: start.elapsed(),
-    };
-    let reported = observer.after(call, key, &call_report);
+    let report = CallReport { error: result.as_ref().err(), duration: start.elapsed(), ..report };
+    let reported = observer.after(call, key, &report);
     let value = result?;
     reported.map(|()| value)
 }
@@ -195,62 +171,40 @@ fn bytes_in_memory(opened: Option<&dyn ValueReader>) -> u64 {
     opened.and_then(ValueReader::bytes).map_or(0, |bytes| bytes.len() as u64)
 }
 
-/// Run `start_call` when the observer permits it, and report the end; `bytes` returns the size.
-fn start_async<T: 'static, W: StoreObserver + 'static>(
+/// Start a request when the observer permits it, and report the end.
+fn start_observed<W: StoreObserver + 'static>(
     observer: &Arc<W>,
     call: Call,
-    key: &str,
-    bytes: impl FnOnce(&Result<T>) -> u64 + Send + 'static,
-    completion: Completion<T>,
-    start_call: impl FnOnce(&str, Completion<T>) + Send + 'static,
+    start: StartRequest,
+    request: AsyncRequest,
 ) {
-    let (key, reporter) = (key.to_owned(), observer.clone());
-    let on_permit: OnPermit = Box::new(move |owned_permit| {
-        if !completion.is_active() {
+    let reporter = observer.clone();
+    observer.acquire_async(Box::new(move |permit| {
+        if !request.is_active() {
             return;
         }
-        let (start, name) = (Instant::now(), key.clone());
-        let completion = completion.chain(move |completion, result| {
-            drop(owned_permit);
-            let trace = CallTrace { bytes: bytes(&result), ..CallTrace::default() };
-            completion.complete(after(&*reporter, call, &name, start, trace, result));
+        let (began, name) = (Instant::now(), request.key().to_owned());
+        start(match request {
+            AsyncRequest::Open { key, hint, completion } => {
+                let completion = completion.map(move |opened| {
+                    drop(permit);
+                    let bytes = opened.as_ref().map_or(0, |opened| bytes_in_memory(opened.as_deref()));
+                    let report = CallReport { bytes, ..CallReport::default() };
+                    let opened = after(&*reporter, call, &name, began, report, opened)?;
+                    Ok(opened.map(|inner| InstrumentedReader::boxed(inner, name, reporter)))
+                });
+                AsyncRequest::Open { key, hint, completion }
+            }
+            AsyncRequest::Put { key, value, completion } => {
+                let report = CallReport { bytes: value.len() as u64, ..CallReport::default() };
+                let completion = completion.map(move |result| {
+                    drop(permit);
+                    after(&*reporter, call, &name, began, report, result)
+                });
+                AsyncRequest::Put { key, value, completion }
+            }
         });
-        start_call(&key, completion);
-    });
-    observer.acquire_async(on_permit);
-}
-
-/// Starts reads of the inner store, and reports them.
-struct InstrumentedGet<W> {
-    inner: Arc<dyn AsyncGet>,
-    observer: Arc<W>,
-}
-
-impl<W: StoreObserver + 'static> AsyncGet for InstrumentedGet<W> {
-    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
-        let (inner, observer, name) = (self.inner.clone(), self.observer.clone(), key.to_owned());
-        let completion = completion.chain(|completion, opened| {
-            completion.complete(opened.map(|inner| Some(InstrumentedReader::boxed(inner?, name, observer))));
-        });
-        let bytes =
-            |opened: &OpenResult| opened.as_ref().map_or(0, |opened| bytes_in_memory(opened.as_deref()));
-        let get = move |key: &str, completion| inner.get(key, hint, completion);
-        start_async(&self.observer, Call::Open, key, bytes, completion, get);
-    }
-}
-
-/// Starts writes of the inner store, and reports them.
-struct InstrumentedPut<W> {
-    inner: Arc<dyn AsyncPut>,
-    observer: Arc<W>,
-}
-
-impl<W: StoreObserver + 'static> AsyncPut for InstrumentedPut<W> {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
-        let (inner, value, size) = (self.inner.clone(), value.clone(), value.len() as u64);
-        let put = move |key: &str, completion| inner.put(key, &value, completion);
-        start_async(&self.observer, Call::Update, key, move |_| size, completion, put);
-    }
+    }));
 }
 
 impl<W: StoreObserver + 'static> Store for InstrumentedStore<W> {
@@ -258,32 +212,33 @@ impl<W: StoreObserver + 'static> Store for InstrumentedStore<W> {
         Some(&*self.inner)
     }
 
-    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
-        let opened = self.report(Call::Open, key, |trace| {
-            let opened = self.inner.open(key, hint)?;
-            trace.bytes = bytes_in_memory(opened.as_deref());
-            Ok(opened)
-        })?;
-        Ok(opened.map(|inner| InstrumentedReader::boxed(inner, key.to_owned(), self.observer.clone())))
+    fn info(&self) -> StoreInfo {
+        let (inner, concurrency) = (self.inner.info(), self.observer.concurrency());
+        StoreInfo {
+            concurrency: inner.concurrency.max(concurrency),
+            write_concurrency: inner.write_concurrency.max(concurrency),
+            ..inner
+        }
     }
 
-    fn with_coalescing(
-        &self,
-        below: &Arc<dyn Store>,
-        shared: &Arc<CoalescingStore>,
-    ) -> Option<Arc<dyn Store>> {
-        let inner = with_coalescing(&self.inner, below, shared)?;
+    fn with_inner(&self, replace: ReplaceStore<'_>) -> Option<Arc<dyn Store>> {
+        let inner = replace(&self.inner)?;
         Some(Arc::new(InstrumentedStore { inner, observer: self.observer.clone() }))
     }
 
-    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
-        let inner = self.inner.async_get().filter(|_| self.observer.supports_async(Call::Open))?;
-        Some(Arc::new(InstrumentedGet { inner, observer: self.observer.clone() }))
+    fn async_requests(&self, call: Call) -> Option<StartRequest> {
+        let start = self.inner.async_requests(call).filter(|_| self.observer.supports_async(call))?;
+        let observer = self.observer.clone();
+        Some(Arc::new(move |request| start_observed(&observer, call, start.clone(), request)))
     }
 
-    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
-        let inner = self.inner.async_put().filter(|_| self.observer.supports_async(Call::Update))?;
-        Some(Arc::new(InstrumentedPut { inner, observer: self.observer.clone() }))
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        let opened = self.report(Call::Open, key, |report| {
+            let opened = self.inner.open(key, hint)?;
+            report.bytes = bytes_in_memory(opened.as_deref());
+            Ok(opened)
+        })?;
+        Ok(opened.map(|inner| InstrumentedReader::boxed(inner, key.to_owned(), self.observer.clone())))
     }
 
     fn update<'a>(
@@ -292,21 +247,21 @@ impl<W: StoreObserver + 'static> Store for InstrumentedStore<W> {
         options: UpdateOptions,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<UpdateOutcome<'a>> {
-        self.report(Call::Update, key, |trace| {
+        self.report(Call::Update, key, |report| {
             // A store that compares versions does not open the value before the first conflict.
             let mut is_unread = options.precondition != Precondition::Anything;
             self.inner.update(key, options, &mut |current| {
-                let counted = current.map(CountedReads::of);
+                let counted = current.map(|inner| CountedReads { inner, reads: AtomicU64::new(0) });
                 let decided = updater(counted.as_ref().map(|counted| counted as &dyn ValueReader));
                 if options.current && !std::mem::take(&mut is_unread) {
-                    trace.current_reads.opens += 1;
+                    report.current_opens += 1;
                 }
-                counted.iter().for_each(|counted| counted.add_to(&mut trace.current_reads));
+                report.current_reads += counted.map_or(0, |counted| counted.reads.into_inner());
                 let change = decided?;
-                trace.is_unchanged = matches!(change, Change::Keep);
+                report.is_unchanged = matches!(change, Change::Keep);
                 if let Change::Write(parts) = &change {
                     let new_parts = parts.iter().filter(|part| !matches!(part, ValuePart::Current { .. }));
-                    trace.bytes = new_parts.map(ValuePart::size).sum();
+                    report.bytes = new_parts.map(ValuePart::size).sum();
                 }
                 Ok(change)
             })
@@ -314,54 +269,40 @@ impl<W: StoreObserver + 'static> Store for InstrumentedStore<W> {
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.report_simple(Call::Hold, key, || self.inner.hold(key, work))
+        self.report(Call::Hold, key, |_| self.inner.hold(key, work))
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.report_simple(Call::List, prefix, || self.inner.list(prefix))
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        let call = if depth == Depth::All { Call::List } else { Call::ListDir };
+        self.report(call, prefix, |_| self.inner.list_keys(prefix, depth))
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.report_simple(Call::ListDir, prefix, || self.inner.list_dir(prefix))
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.report_simple(Call::DeletePrefix, prefix, || self.inner.delete_prefix(prefix))
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        self.report_simple(Call::Update, prefix, || self.inner.replace_prefix(staged, prefix))
-    }
-
-    fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.report_simple(Call::DeletePrefix, prefix, || self.inner.clear_prefix(prefix))
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        let call = match change {
+            PrefixChange::Delete | PrefixChange::Clear => Call::DeletePrefix,
+            PrefixChange::ReplaceBy(_) => Call::Update,
+            PrefixChange::RemoveLink => return self.inner.change_prefix(prefix, change),
+        };
+        self.report(call, prefix, |_| self.inner.change_prefix(prefix, change))
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let key = changes.first().map_or("", |change| change.key.as_str());
-        self.report(Call::Update, key, |trace| {
+        self.report(Call::Update, key, |report| {
             let sizes = changes.iter().map(|change| match &change.new {
                 NewValue::Value(value) => value.len() as u64,
                 _ => 0,
             });
-            trace.bytes = sizes.sum();
+            report.bytes = sizes.sum();
             self.inner.exchange(changes)
         })
     }
 
-    fn concurrency(&self) -> usize {
-        self.inner.concurrency().max(self.observer.concurrency())
-    }
-
-    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
+    fn coding_permit(&self) -> Result<Option<Permit>> {
         match self.observer.coding_permit()? {
             None => self.inner.coding_permit(),
             permit => Ok(permit),
         }
-    }
-
-    fn write_concurrency(&self) -> usize {
-        self.inner.write_concurrency().max(self.observer.concurrency())
     }
 }
 
@@ -378,48 +319,16 @@ impl<W: StoreObserver + 'static> InstrumentedReader<W> {
 }
 
 impl<W: StoreObserver> ValueReader for InstrumentedReader<W> {
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn version(&self) -> Option<Version> {
-        self.inner.version()
-    }
-
-    fn needs_request(&self, offset: u64, count: u64) -> bool {
-        self.inner.needs_request(offset, count)
-    }
-
-    fn state(&self) -> Option<Version> {
-        self.inner.state()
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_with(offset, out, ReadFlags::default())
+    fn inner(&self) -> Option<&dyn ValueReader> {
+        Some(&*self.inner)
     }
 
     fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()> {
         let call = if flags.continues_request { Call::ReadContinued } else { Call::Read };
-        report(&*self.observer, call, &self.key, |trace| {
-            trace.bytes = out.len() as u64;
+        report(&*self.observer, call, &self.key, |report| {
+            report.bytes = out.len() as u64;
             self.inner.read_with(offset, out, flags)
         })
-    }
-
-    fn is_cached(&self, offset: u64, count: u64) -> bool {
-        self.inner.is_cached(offset, count)
-    }
-
-    fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
-        self.inner.decoded_cache()
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        self.inner.bytes()
-    }
-
-    fn file(&self) -> Option<&std::fs::File> {
-        self.inner.file()
     }
 }
 
@@ -427,45 +336,16 @@ impl<W: StoreObserver> ValueReader for InstrumentedReader<W> {
 struct CountedReads<'o> {
     inner: &'o dyn ValueReader,
     reads: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl<'o> CountedReads<'o> {
-    fn of(inner: &'o dyn ValueReader) -> Self {
-        CountedReads { inner, reads: AtomicU64::new(0), bytes: AtomicU64::new(0) }
-    }
-
-    fn add_to(&self, current_reads: &mut CurrentValueReads) {
-        current_reads.reads += self.reads.load(Ordering::Relaxed);
-        current_reads.bytes += self.bytes.load(Ordering::Relaxed);
-    }
 }
 
 impl ValueReader for CountedReads<'_> {
-    fn size(&self) -> u64 {
-        self.inner.size()
+    fn inner(&self) -> Option<&dyn ValueReader> {
+        Some(self.inner)
     }
 
-    fn version(&self) -> Option<Version> {
-        self.inner.version()
-    }
-
-    fn state(&self) -> Option<Version> {
-        self.inner.state()
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
         self.inner.read_at(offset, out)
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        self.inner.bytes()
-    }
-
-    fn file(&self) -> Option<&std::fs::File> {
-        self.inner.file()
     }
 }
 
@@ -487,7 +367,7 @@ impl StoreObserver for Latency {
         self.concurrency
     }
 
-    fn before(&self, call: Call) -> Result<Option<Permit<'_>>> {
+    fn before(&self, call: Call) -> Result<Option<Permit>> {
         interruptible_wait::sleep(if call.changes() { self.write } else { self.read }).map(|()| None)
     }
 

@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::instrumented::{Call, CallReport, InstrumentedStore, StoreObserver};
 use crate::error::Result;
 use crate::pool;
-use crate::store::{fork, interruptible_wait, Store};
+use crate::store::{fork, interruptible_wait, recv_interruptible, Store};
 
 /// Limits that several stores share: concurrent requests, requests that start per second, and
 /// chunks that are decoded or encoded at a time.
@@ -35,45 +36,33 @@ impl Limits {
     }
 
     /// Return `inner` with these limits applied.
-    pub fn wrap(self: &Arc<Self>, inner: Arc<dyn Store>) -> InstrumentedStore<LimitObserver> {
-        InstrumentedStore::observed_by(inner, LimitObserver(self.clone()))
+    pub fn wrap(self: &Arc<Self>, inner: Arc<dyn Store>) -> InstrumentedStore<Self> {
+        InstrumentedStore::observed_by(inner, self.clone())
+    }
+
+    fn rate_limiter(&self, call: Call) -> Option<&RateLimiter> {
+        if call.changes() { &self.writes } else { &self.reads }.as_ref()
     }
 }
 
-/// A counting semaphore for threads and for queued callbacks.
+/// A counting semaphore for threads and for callbacks, which get permits in the order of their
+/// requests. A forked child starts with an unused one.
 struct Semaphore {
     limit: Option<u64>,
-    shared: fork::PerProcess<SharedState>,
-}
-
-/// The state of a semaphore; a forked child starts with an unused one.
-#[derive(Default)]
-struct SharedState {
-    state: Mutex<State>,
-    released: Condvar,
+    state: fork::PerProcess<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
     count: u64,
-    /// Threads that wait for a permit.
-    waiting_threads: usize,
-    /// Callbacks to run when a permit is free, in order; no thread waits for them.
+    /// Callbacks to run when a permit is free; no thread waits for them.
     callbacks: VecDeque<OnPermit>,
-    /// The last permit went to a queued callback: the next one goes to a thread.
-    last_to_callback: bool,
     /// A thread is running queued callbacks.
     is_serving: bool,
 }
 
 /// Runs with a permit; the permit is held as long as the value lives.
 pub type OnPermit = Box<dyn FnOnce(Option<OwnedPermit>) + Send>;
-
-impl SharedState {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 thread_local! {
     /// Semaphores whose permits this thread holds. Its further requests need no second permit: the
@@ -83,7 +72,7 @@ thread_local! {
 
 impl Semaphore {
     fn new(limit: Option<u64>) -> Self {
-        Semaphore { limit, shared: fork::PerProcess::new() }
+        Semaphore { limit, state: fork::PerProcess::new() }
     }
 
     /// Return whether this thread holds a permit.
@@ -92,38 +81,28 @@ impl Semaphore {
         HELD_SEMAPHORES.with_borrow(|held| held.contains(&this))
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.get().lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Wait for a permit, which the returned guard holds.
-    fn acquire(self: &Arc<Self>) -> Result<Option<Permit<'_>>> {
-        let Some(limit) = self.limit.filter(|_| !self.is_held_by_thread()) else { return Ok(None) };
-        let shared = self.shared.get();
-        let mut state = shared.lock();
-        loop {
-            if state.count < limit {
-                state.count += 1;
-                drop(state);
-                self.run_callbacks();
-                HELD_SEMAPHORES.with_borrow_mut(|held| held.push(Arc::as_ptr(self)));
-                return Ok(Some(Permit { semaphore: self, shared }));
-            }
-            state.waiting_threads += 1;
-            let result = shared.released.wait_timeout(state, interruptible_wait::CHECK_INTERVAL);
-            let (guard, timeout) = result.unwrap_or_else(PoisonError::into_inner);
-            state = guard;
-            state.waiting_threads -= 1;
-            if timeout.timed_out() {
-                drop(state);
-                self.run_callbacks(); // the permit of this thread, if it was woken at the same time
-                interruptible_wait::check_interrupt()?;
-                state = shared.lock();
-            }
+    fn acquire(self: &Arc<Self>) -> Result<Option<Permit>> {
+        if self.limit.is_none() || self.is_held_by_thread() {
+            return Ok(None);
         }
+        let (sender, receiver) = channel();
+        // The permit of a thread that was interrupted is dropped with the channel.
+        self.acquire_async(Box::new(move |permit| drop(sender.send(permit))));
+        let Some(owned_permit) = recv_interruptible(&receiver)?.flatten() else { return Ok(None) };
+        HELD_SEMAPHORES.with_borrow_mut(|held| held.push(Arc::as_ptr(self)));
+        Ok(Some(Permit(owned_permit)))
     }
 
     /// Run `on_permit` with a permit: here, or in the thread that releases one.
     fn acquire_async(self: &Arc<Self>, on_permit: OnPermit) {
         let Some(limit) = self.limit.filter(|_| !self.is_held_by_thread()) else { return on_permit(None) };
-        let mut state = self.shared.get().lock();
-        if state.count < limit && state.waiting_threads == 0 && state.callbacks.is_empty() {
+        let mut state = self.lock();
+        if state.count < limit && state.callbacks.is_empty() {
             state.count += 1;
             drop(state);
             return on_permit(Some(self.owned_permit()));
@@ -135,16 +114,16 @@ impl Semaphore {
         OwnedPermit { semaphore: self.clone(), generation: fork::generation() }
     }
 
-    /// Run queued callbacks while permits are free.
-    fn run_callbacks(self: &Arc<Self>) {
-        let Some(limit) = self.limit else { return };
-        let shared = self.shared.get();
-        let mut state = shared.lock();
+    /// Release one permit, and run queued callbacks while permits are free.
+    fn release(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.count -= 1;
         if state.is_serving {
             return; // that thread checks the queue again
         }
         state.is_serving = true;
-        while let Some(on_permit) = (state.count < limit).then(|| state.callbacks.pop_front()).flatten() {
+        let is_free = |state: &State| self.limit.is_some_and(|limit| state.count < limit);
+        while let Some(on_permit) = is_free(&state).then(|| state.callbacks.pop_front()).flatten() {
             state.count += 1;
             drop(state);
             let owned_permit = self.owned_permit();
@@ -154,51 +133,29 @@ impl Semaphore {
                 on_permit(Some(owned_permit));
                 Ok(())
             });
-            state = shared.lock();
+            state = self.lock();
         }
         state.is_serving = false;
-    }
-
-    /// Release one permit.
-    fn release(self: &Arc<Self>, shared: &SharedState) {
-        let mut state = shared.lock();
-        state.count -= 1;
-        let threads_wait = state.waiting_threads > 0;
-        state.last_to_callback = threads_wait && !state.last_to_callback;
-        let runs_callbacks = !state.last_to_callback && !state.callbacks.is_empty();
-        drop(state);
-        if threads_wait {
-            shared.released.notify_one();
-        }
-        if runs_callbacks {
-            self.run_callbacks();
-        }
     }
 }
 
 impl fmt::Debug for Semaphore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gate").field(&self.limit).finish()
+        f.debug_tuple("Semaphore").field(&self.limit).finish()
     }
 }
 
 /// A permit that is released in the thread that acquired it.
-pub struct Permit<'g> {
-    semaphore: &'g Arc<Semaphore>,
-    shared: &'g fork::ProcessValue<SharedState>,
-}
+pub struct Permit(OwnedPermit);
 
-impl Drop for Permit<'_> {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let this = Arc::as_ptr(self.semaphore);
+        let this = Arc::as_ptr(&self.0.semaphore);
         HELD_SEMAPHORES.with_borrow_mut(|held| {
             if let Some(position) = held.iter().rposition(|&other| other == this) {
                 held.swap_remove(position);
             }
         });
-        if self.shared.is_own() {
-            self.semaphore.release(self.shared);
-        }
     }
 }
 
@@ -211,7 +168,7 @@ pub struct OwnedPermit {
 impl Drop for OwnedPermit {
     fn drop(&mut self) {
         if self.generation == fork::generation() {
-            self.semaphore.release(self.semaphore.shared.get());
+            self.semaphore.release();
         }
     }
 }
@@ -252,25 +209,15 @@ impl RateLimiter {
     }
 }
 
-/// Applies [`Limits`] to the calls of a store.
-#[derive(Debug)]
-pub struct LimitObserver(Arc<Limits>);
-
-impl LimitObserver {
-    fn rate_limiter(&self, call: Call) -> Option<&RateLimiter> {
-        if call.changes() { &self.0.writes } else { &self.0.reads }.as_ref()
-    }
-}
-
-impl StoreObserver for LimitObserver {
-    fn before(&self, call: Call) -> Result<Option<Permit<'_>>> {
+impl StoreObserver for Limits {
+    fn before(&self, call: Call) -> Result<Option<Permit>> {
         if call == Call::Hold {
             return Ok(None); // requests inside the held section count themselves
         }
         if call != Call::ReadContinued {
             self.rate_limiter(call).map_or(Ok(()), RateLimiter::wait)?;
         }
-        self.0.requests.acquire()
+        self.requests.acquire()
     }
 
     fn supports_async(&self, call: Call) -> bool {
@@ -278,11 +225,11 @@ impl StoreObserver for LimitObserver {
     }
 
     fn acquire_async(&self, on_permit: OnPermit) {
-        self.0.requests.acquire_async(on_permit);
+        self.requests.acquire_async(on_permit);
     }
 
-    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
-        self.0.chunks.acquire()
+    fn coding_permit(&self) -> Result<Option<Permit>> {
+        self.chunks.acquire()
     }
 
     fn after(&self, _call: Call, _key: &str, _done: &CallReport<'_>) -> Result<()> {
@@ -331,43 +278,33 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_callbacks_alternate() {
+    fn permits_are_granted_in_the_order_of_requests() {
         let semaphore = Arc::new(Semaphore::new(Some(1)));
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let held = Arc::new(Mutex::new(Vec::new()));
-        let first = held.clone();
-        semaphore.acquire_async(Box::new(move |owned_permit| first.lock().unwrap().push(owned_permit)));
-        for _ in 0..3 {
-            let (sender, held) = (sender.clone(), held.clone());
-            semaphore.acquire_async(Box::new(move |owned_permit| {
-                held.lock().unwrap().push(owned_permit);
-                sender.send("queued").unwrap();
-            }));
-        }
-        std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        let first = Arc::new(Mutex::new(None));
+        let held = first.clone();
+        semaphore.acquire_async(Box::new(move |owned_permit| *held.lock().unwrap() = owned_permit));
+        let queue = |name| {
             let sender = sender.clone();
-            let semaphore = &semaphore;
-            let waiter = scope.spawn(move || {
-                let acquire = semaphore.acquire().unwrap();
-                sender.send("waited").unwrap();
-                drop(acquire);
+            semaphore.acquire_async(Box::new(move |_permit| sender.send(name).unwrap()));
+        };
+        queue("first callback");
+        std::thread::scope(|scope| {
+            let (sender, semaphore) = (sender.clone(), &semaphore);
+            scope.spawn(move || {
+                let permit = semaphore.acquire().unwrap();
+                sender.send("thread").unwrap();
+                drop(permit);
             });
-            while semaphore.shared.get().lock().waiting_threads == 0 {
+            while semaphore.lock().callbacks.len() < 2 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            for acquire in 0..4 {
-                while acquire == 1 && !waiter.is_finished() {
-                    std::thread::yield_now(); // until the waiting thread gets its permit
-                }
-                while held.lock().unwrap().is_empty() {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                let released = held.lock().unwrap().pop();
-                drop(released);
-            }
+            queue("last callback");
+            let released = first.lock().unwrap().take();
+            drop(released);
         });
         drop(sender);
-        assert_eq!(receiver.iter().collect::<Vec<_>>(), ["waited", "queued", "queued", "queued"]);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), ["first callback", "thread", "last callback"]);
     }
 
     #[test]
@@ -401,6 +338,6 @@ mod tests {
             }));
         }
         assert_eq!(*finished.lock().unwrap(), [0, 1, 2]);
-        assert_eq!(semaphore.shared.get().lock().count, 0);
+        assert_eq!(semaphore.lock().count, 0);
     }
 }

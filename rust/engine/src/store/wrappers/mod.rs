@@ -11,8 +11,8 @@ pub(super) mod split;
 
 pub use coalescing::{read_hint_of, CoalescingStore, Span};
 pub use counting::{CountingStore, Counts};
-pub use instrumented::{Call, CallReport, CurrentValueReads, InstrumentedStore, Latency, StoreObserver};
-pub use limits::{LimitObserver, Limits, OnPermit, OwnedPermit, Permit, RateLimiter};
+pub use instrumented::{Call, CallReport, InstrumentedStore, Latency, StoreObserver};
+pub use limits::{Limits, OnPermit, OwnedPermit, Permit, RateLimiter};
 pub use prefix::PrefixStore;
 pub use read_only::ReadOnlyStore;
 pub use retry::{RetryPolicy, RetryingStore, Transience};

@@ -1,12 +1,11 @@
 //! The keys below a prefix of another store, as a store.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::error::Result;
 use crate::store::{
-    AsyncGet, AsyncPut, Completion, Exchange, KeySyntax, Listing, PathKind, ReadHint, Store, UpdateOptions,
-    UpdateOutcome, Updater, ValueReader, Version,
+    AsyncRequest, CacheState, Call, Depth, Exchange, Listing, LocalStore, PrefixChange, ReadHint,
+    StartRequest, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader,
 };
 
 /// The keys of another store that begin with a prefix, without the prefix.
@@ -35,58 +34,7 @@ impl PrefixStore {
     }
 
     fn with_prefix(&self, key: &str) -> String {
-        with_prefix(&self.prefix, key)
-    }
-
-    fn strip(&self, keys: &mut [String]) {
-        for key in keys {
-            key.drain(..self.prefix.len());
-        }
-    }
-
-    fn stripped(&self, mut listing: Listing) -> Listing {
-        self.strip(&mut listing.keys);
-        self.strip(&mut listing.prefixes);
-        listing
-    }
-}
-
-fn with_prefix(prefix: &str, key: &str) -> String {
-    let mut full_key = String::with_capacity(prefix.len() + key.len());
-    full_key.push_str(prefix);
-    full_key.push_str(key);
-    full_key
-}
-
-/// Starts reads of the inner store.
-struct PrefixGet {
-    inner: Arc<dyn AsyncGet>,
-    prefix: String,
-    keys: KeySyntax,
-}
-
-impl AsyncGet for PrefixGet {
-    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
-        match self.keys.check(key) {
-            Ok(()) => self.inner.get(&with_prefix(&self.prefix, key), hint, completion),
-            Err(error) => completion.complete(Err(error)),
-        }
-    }
-}
-
-/// Starts writes of the inner store.
-struct PrefixPut {
-    inner: Arc<dyn AsyncPut>,
-    prefix: String,
-    keys: KeySyntax,
-}
-
-impl AsyncPut for PrefixPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
-        match self.keys.check(key) {
-            Ok(()) => self.inner.put(&with_prefix(&self.prefix, key), value, completion),
-            Err(error) => completion.complete(Err(error)),
-        }
+        [&self.prefix, key].concat()
     }
 }
 
@@ -95,26 +43,8 @@ impl Store for PrefixStore {
         Some(&*self.inner)
     }
 
-    fn is_cached(&self, key: &str) -> bool {
-        self.inner.is_cached(&self.with_prefix(key))
-    }
-
-    fn cached_since(&self, key: &str) -> Option<Instant> {
-        self.inner.cached_since(&self.with_prefix(key))
-    }
-
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         self.inner.open(&self.key(key)?, hint)
-    }
-
-    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
-        let (prefix, keys) = (self.prefix.clone(), self.keys());
-        Some(Arc::new(PrefixGet { inner: self.inner.async_get()?, prefix, keys }))
-    }
-
-    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
-        let (prefix, keys) = (self.prefix.clone(), self.keys());
-        Some(Arc::new(PrefixPut { inner: self.inner.async_put()?, prefix, keys }))
     }
 
     fn update<'a>(
@@ -130,53 +60,53 @@ impl Store for PrefixStore {
         self.inner.hold(&self.key(key)?, work)
     }
 
-    fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
-        self.inner.path_kind(&self.key(key)?)
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        let mut listing = self.inner.list_keys(&self.prefix(prefix)?, depth)?;
+        for key in listing.keys.iter_mut().chain(&mut listing.prefixes) {
+            key.drain(..self.prefix.len());
+        }
+        Ok(listing)
     }
 
-    fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
-        let listing = self.inner.first_entries(&self.prefix(prefix)?, limit)?;
-        Ok(listing.map(|listing| self.stripped(listing)))
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        let prefix = self.prefix(prefix)?;
+        match change {
+            PrefixChange::ReplaceBy(staged) => {
+                self.inner.change_prefix(&prefix, PrefixChange::ReplaceBy(&self.prefix(staged)?))
+            }
+            _ => self.inner.change_prefix(&prefix, change),
+        }
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        let mut keys = self.inner.list(&self.prefix(prefix)?)?;
-        self.strip(&mut keys);
-        Ok(keys)
-    }
-
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        Ok(self.stripped(self.inner.list_dir(&self.prefix(prefix)?)?))
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.inner.delete_prefix(&self.prefix(prefix)?)
-    }
-
-    fn deletes_atomically(&self, prefix: &str) -> bool {
-        self.inner.deletes_atomically(&self.with_prefix(prefix))
-    }
-
-    fn replaces_atomically(&self, prefix: &str) -> bool {
+    fn changes_atomically(&self, prefix: &str, change: PrefixChange<'_>) -> bool {
         // The staged keys of the root lie below the root itself.
-        let with_prefix = self.with_prefix(prefix);
-        self.inner.replaces_atomically(if prefix.is_empty() { "" } else { &with_prefix })
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        self.inner.replace_prefix(&self.prefix(staged)?, &self.prefix(prefix)?)
-    }
-
-    fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.inner.clear_prefix(&self.prefix(prefix)?)
-    }
-
-    fn remove_link(&self, prefix: &str) -> Result<bool> {
-        self.inner.remove_link(&self.prefix(prefix)?)
+        let replaces_root = prefix.is_empty() && matches!(change, PrefixChange::ReplaceBy(_));
+        let prefix = if replaces_root { String::new() } else { self.with_prefix(prefix) };
+        self.inner.changes_atomically(&prefix, change)
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let renamed = |change: &Exchange| Ok(Exchange { key: self.key(&change.key)?, ..change.clone() });
         self.inner.exchange(&changes.iter().map(renamed).collect::<Result<Vec<_>>>()?)
+    }
+
+    fn cache_state(&self, key: &str) -> CacheState {
+        self.inner.cache_state(&self.with_prefix(key))
+    }
+
+    fn local(&self, key: &str) -> Option<(&LocalStore, String)> {
+        self.inner.local(&self.with_prefix(key))
+    }
+
+    fn async_requests(&self, call: Call) -> Option<StartRequest> {
+        let start = self.inner.async_requests(call)?;
+        let (prefix, keys) = (self.prefix.clone(), self.keys());
+        Some(Arc::new(move |request: AsyncRequest| match keys.check(request.key()) {
+            Ok(()) => {
+                let key = [&prefix, request.key()].concat();
+                start(request.with_key(key));
+            }
+            Err(error) => request.fail(error),
+        }))
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
 use crate::store::{
-    AsyncGet, Exchange, Listing, ReadHint, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader,
+    Call, Depth, Exchange, Listing, PrefixChange, ReadHint, StartRequest, Store, StoreInfo, UpdateOptions,
+    UpdateOutcome, Updater, ValueReader,
 };
 
 /// Reads another store, and rejects every change.
@@ -30,12 +31,20 @@ impl Store for ReadOnlyStore {
         Some(&*self.inner)
     }
 
+    fn info(&self) -> StoreInfo {
+        StoreInfo { read_only: true, ..self.inner.info() }
+    }
+
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         self.inner.open(key, hint)
     }
 
-    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
-        self.inner.async_get()
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        self.inner.list_keys(prefix, depth)
+    }
+
+    fn async_requests(&self, call: Call) -> Option<StartRequest> {
+        self.inner.async_requests(call).filter(|_| !call.changes())
     }
 
     fn update<'a>(&self, key: &str, _: UpdateOptions, _: &mut Updater<'_, 'a>) -> Result<UpdateOutcome<'a>> {
@@ -48,33 +57,12 @@ impl Store for ReadOnlyStore {
         Err(refusal().at_key(key))
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.inner.list(prefix)
-    }
-
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.inner.list_dir(prefix)
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+    fn change_prefix(&self, prefix: &str, _: PrefixChange<'_>) -> Result<bool> {
         self.keys().check_prefix(prefix)?;
-        Err(refusal())
-    }
-
-    fn remove_link(&self, prefix: &str) -> Result<bool> {
-        self.keys().check_prefix(prefix)?;
-        Err(refusal())
-    }
-
-    fn replace_prefix(&self, _: &str, _: &str) -> Result<bool> {
         Err(refusal())
     }
 
     fn exchange(&self, _: &[Exchange]) -> Result<Option<bool>> {
         Err(refusal())
-    }
-
-    fn read_only(&self) -> bool {
-        true
     }
 }

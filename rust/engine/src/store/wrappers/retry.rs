@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Kind, Result, AMBIGUOUS_WRITE};
-use crate::store::{interruptible_wait, run_blocking, timer, REPLACED};
+use crate::store::{interruptible_wait, run_after, run_blocking, REPLACED};
 use crate::store::{
-    AsyncGet, AsyncPut, AttemptedWrite, Change, Completion, Exchange, Listing, ReadFlags, ReadHint, Store,
-    UpdateOptions, UpdateOutcome, Updater, ValueReader, Version,
+    AsyncRequest, AttemptedWrite, Call, Change, Completion, Depth, Exchange, Listing, PrefixChange,
+    ReadFlags, ReadHint, StartRequest, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader,
 };
 
 /// How often, and after which delay, a request is retried.
@@ -20,6 +20,8 @@ pub struct RetryPolicy {
     pub initial_delay: Duration,
     /// The maximum delay.
     pub max_delay: Duration,
+    /// No retry starts later than this after the first attempt.
+    pub max_elapsed: Duration,
 }
 
 impl RetryPolicy {
@@ -65,17 +67,24 @@ pub enum Transience {
 impl<F: Fn(Error) -> (Error, Transience)> Retrier<F> {
     /// Run `work`, and again after transient errors.
     fn run<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut retries = 0;
+        let (mut retries, start) = (0, Instant::now());
         loop {
-            let (error, transience) = match work() {
-                Err(error) => self.classify(error),
+            let error = match work() {
+                Err(error) => error,
                 result => return result,
             };
-            if retries >= self.policy.max_retries || transience == Transience::Permanent {
-                return Err(error);
-            }
-            interruptible_wait::sleep(self.policy.pause(retries))?;
+            interruptible_wait::sleep(self.next_pause(error, retries, start)?)?;
             retries += 1;
+        }
+    }
+
+    /// Return the pause before the next attempt, or the error if it is the final one.
+    fn next_pause(&self, error: Error, retries: u64, start: Instant) -> Result<Duration> {
+        let is_last = retries >= self.policy.max_retries || start.elapsed() > self.policy.max_elapsed;
+        match self.classify(error) {
+            (error, Transience::Permanent) => Err(error),
+            (error, _) if is_last => Err(error),
+            _ => Ok(self.policy.pause(retries)),
         }
     }
 
@@ -116,75 +125,58 @@ impl<F> fmt::Debug for RetryingStore<F> {
     }
 }
 
+/// Starts an operation.
+type StartAsync<T> = Arc<dyn Fn(Completion<T>) + Send + Sync>;
+
 impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Retrier<F> {
     fn wrap_reader(self: Arc<Self>, inner: Box<dyn ValueReader>) -> Box<dyn ValueReader> {
         Box::new(RetryingReader { inner, retrier: self })
     }
-}
 
-/// Starts an asynchronous operation.
-type StartAsync<T> = Arc<dyn Fn(Completion<T>) + Send + Sync>;
+    /// Start a request, with retries.
+    fn start(self: Arc<Self>, start: StartRequest, request: AsyncRequest) {
+        match request {
+            AsyncRequest::Open { key, hint, completion } => {
+                let retrier = self.clone();
+                let completion =
+                    completion.map(|opened| Ok(opened?.map(|object| retrier.wrap_reader(object))));
+                let open = move |completion| start(AsyncRequest::Open { key: key.clone(), hint, completion });
+                self.run_async((0, Instant::now()), Arc::new(open), completion);
+            }
+            AsyncRequest::Put { key, value, completion } => {
+                let put = move |completion| {
+                    start(AsyncRequest::Put { key: key.clone(), value: value.clone(), completion });
+                };
+                self.run_async((0, Instant::now()), Arc::new(put), completion);
+            }
+        }
+    }
 
-impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Retrier<F> {
     /// Start an operation, and retry it after transient errors as long as its caller needs the
-    /// result. No thread waits for it.
-    fn run_async<T: 'static>(self: Arc<Self>, retries: u64, start: StartAsync<T>, completion: Completion<T>) {
+    /// result. No thread waits for it. `since` has the number of retries so far, and when the first
+    /// attempt started.
+    fn run_async<T: 'static>(
+        self: Arc<Self>,
+        since: (u64, Instant),
+        start: StartAsync<T>,
+        completion: Completion<T>,
+    ) {
         if !completion.is_active() {
             return;
         }
         let start_again = start.clone();
-        let completion = completion.chain(move |completion, result| match result {
-            Err(error) => match self.classify(error) {
-                (_, transience)
-                    if transience != Transience::Permanent && retries < self.policy.max_retries =>
-                {
-                    let (pause, is_active) = (self.policy.pause(retries), completion.active_check());
-                    timer::run_after(pause, is_active, move || {
-                        self.run_async(retries + 1, start_again, completion)
-                    });
-                }
-                (error, _) => completion.complete(Err(error)),
-            },
-            result => completion.complete(result),
-        });
-        start(completion);
-    }
-}
-
-/// Starts reads of the inner store, with retries.
-struct RetryingGet<F> {
-    inner: Arc<dyn AsyncGet>,
-    retrier: Arc<Retrier<F>>,
-}
-
-impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> AsyncGet for RetryingGet<F> {
-    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
-        let (inner, key, retrier) = (self.inner.clone(), key.to_owned(), self.retrier.clone());
-        let completion = completion.chain(|completion, opened| {
-            completion.complete(opened.map(|object| Some(retrier.wrap_reader(object?))));
-        });
-        self.retrier.clone().run_async(
-            0,
-            Arc::new(move |completion| inner.get(&key, hint, completion)),
-            completion,
-        );
-    }
-}
-
-/// Starts writes of the inner store, with retries.
-struct RetryingPut<F> {
-    inner: Arc<dyn AsyncPut>,
-    retrier: Arc<Retrier<F>>,
-}
-
-impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> AsyncPut for RetryingPut<F> {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
-        let (inner, key, value) = (self.inner.clone(), key.to_owned(), value.clone());
-        self.retrier.clone().run_async(
-            0,
-            Arc::new(move |completion| inner.put(&key, &value, completion)),
-            completion,
-        );
+        start(completion.chain(move |completion, result| {
+            let pause = match result {
+                Err(error) => self.next_pause(error, since.0, since.1),
+                result => return completion.complete(result),
+            };
+            match pause {
+                Ok(pause) => run_after(pause, completion.active_check(), move || {
+                    self.run_async((since.0 + 1, since.1), start_again, completion);
+                }),
+                Err(error) => completion.complete(Err(error)),
+            }
+        }));
     }
 }
 
@@ -198,12 +190,9 @@ impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Store for Retr
         Ok(opened.map(|inner| self.retrier.clone().wrap_reader(inner)))
     }
 
-    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
-        Some(Arc::new(RetryingGet { inner: self.inner.async_get()?, retrier: self.retrier.clone() }))
-    }
-
-    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
-        Some(Arc::new(RetryingPut { inner: self.inner.async_put()?, retrier: self.retrier.clone() }))
+    fn async_requests(&self, call: Call) -> Option<StartRequest> {
+        let (start, retrier) = (self.inner.async_requests(call)?, self.retrier.clone());
+        Some(Arc::new(move |request| retrier.clone().start(start.clone(), request)))
     }
 
     fn update<'a>(
@@ -270,24 +259,17 @@ impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Store for Retr
         outcome.unwrap_or(Ok(()))
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.retrier.run(|| self.inner.list(prefix))
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        self.retrier.run(|| self.inner.list_keys(prefix, depth))
     }
 
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.retrier.run(|| self.inner.list_dir(prefix))
-    }
-
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.retrier.run(|| self.inner.delete_prefix(prefix))
-    }
-
-    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        self.inner.replace_prefix(staged, prefix).map_err(|error| self.retrier.classify(error).0)
-    }
-
-    fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.retrier.run(|| self.inner.clear_prefix(prefix))
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        match change {
+            PrefixChange::ReplaceBy(_) => {
+                self.inner.change_prefix(prefix, change).map_err(|error| self.retrier.classify(error).0)
+            }
+            _ => self.retrier.run(|| self.inner.change_prefix(prefix, change)),
+        }
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
@@ -306,36 +288,12 @@ struct RetryingReader<F> {
 }
 
 impl<F: Fn(Error) -> (Error, Transience) + Send + Sync> ValueReader for RetryingReader<F> {
-    fn size(&self) -> u64 {
-        self.inner.size()
+    fn inner(&self) -> Option<&dyn ValueReader> {
+        Some(&*self.inner)
     }
 
-    fn version(&self) -> Option<Version> {
-        self.inner.version()
-    }
-
-    fn needs_request(&self, offset: u64, count: u64) -> bool {
-        self.inner.needs_request(offset, count)
-    }
-
-    fn state(&self) -> Option<Version> {
-        self.inner.state()
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_with(offset, out, ReadFlags::default())
-    }
-
-    fn read_with(&self, offset: u64, out: &mut [u8], how: ReadFlags) -> Result<()> {
-        self.retrier.run(|| self.inner.read_with(offset, out, how))
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        self.inner.bytes()
-    }
-
-    fn file(&self) -> Option<&std::fs::File> {
-        self.inner.file()
+    fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()> {
+        self.retrier.run(|| self.inner.read_with(offset, out, flags))
     }
 }
 
@@ -353,8 +311,9 @@ mod tests {
     /// Responds "busy" this many times.
     struct Busy(AtomicU64);
 
-    impl AsyncGet for Busy {
-        fn get(&self, _: &str, _: ReadHint, completion: Completion) {
+    impl Busy {
+        fn respond(&self, request: AsyncRequest) {
+            let AsyncRequest::Open { completion, .. } = request else { return };
             let remaining = self.0.fetch_sub(1, Ordering::Relaxed);
             let kind = Kind::Store { retryable: remaining < 100, errno: None };
             completion.complete(if remaining == 0 { Ok(None) } else { Err(Error::new(kind, "busy")) });
@@ -368,22 +327,28 @@ mod tests {
         }
     }
 
-    /// Read from `inner` with four retries.
-    fn get_with_retries(inner: Arc<dyn AsyncGet>, completion: Completion) {
+    /// Read from a store with four retries in some time.
+    fn get_with_retries(max_elapsed: Duration, start: StartRequest, completion: Completion) {
         let initial_delay = Duration::from_micros(1);
-        let policy = RetryPolicy { max_retries: 4, initial_delay, max_delay: initial_delay };
+        let max_delay = initial_delay;
+        let policy = RetryPolicy { max_retries: 4, initial_delay, max_delay, max_elapsed };
         let retrier =
             Arc::new(Retrier { policy, classify_foreign: |error: Error| (error, Transience::Permanent) });
-        RetryingGet { inner, retrier }.get("key", ReadHint::Whole, completion);
+        retrier.start(start, AsyncRequest::Open { key: "key".into(), hint: ReadHint::Whole, completion });
     }
 
     /// Whether the read succeeds after `count` busy responses, and how many busy responses remain.
     fn read_busy(count: u64) -> (bool, u64) {
+        read_busy_for(Duration::MAX, count)
+    }
+
+    fn read_busy_for(max_elapsed: Duration, count: u64) -> (bool, u64) {
         let busy = Arc::new(Busy(count.into()));
         let (sender, receiver) = channel();
-        let is_active = Arc::new(AtomicBool::new(true));
+        let (is_active, store) = (Arc::new(AtomicBool::new(true)), busy.clone());
         get_with_retries(
-            busy.clone(),
+            max_elapsed,
+            Arc::new(move |request| store.respond(request)),
             Completion::new(is_active, move |wrap_reader| sender.send(wrap_reader.is_ok()).unwrap()),
         );
         (receiver.recv().unwrap(), busy.0.load(Ordering::Relaxed))
@@ -396,30 +361,26 @@ mod tests {
         assert_eq!(read_busy(200), (false, 199));
     }
 
-    /// Responds "busy", and cancels the request after the first response.
-    struct CancelsAfterFirst {
-        busy: Busy,
-        is_active: Arc<AtomicBool>,
-    }
-
-    impl AsyncGet for CancelsAfterFirst {
-        fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
-            self.is_active.store(false, Ordering::Relaxed);
-            self.busy.get(key, hint, completion);
-        }
+    #[test]
+    fn retries_end_after_the_time_limit() {
+        assert_eq!(read_busy_for(Duration::ZERO, 4), (false, 3));
     }
 
     #[test]
     fn cancelled_read_is_not_retried() {
-        let is_active = Arc::new(AtomicBool::new(true));
-        let cancelling =
-            Arc::new(CancelsAfterFirst { busy: Busy(AtomicU64::new(50)), is_active: is_active.clone() });
+        let (busy, is_active) = (Arc::new(Busy(AtomicU64::new(50))), Arc::new(AtomicBool::new(true)));
+        let (store, token) = (busy.clone(), is_active.clone());
+        let cancel_and_respond = move |request| {
+            token.store(false, Ordering::Relaxed);
+            store.respond(request);
+        };
         let (sender, receiver) = channel::<bool>();
         get_with_retries(
-            cancelling.clone(),
+            Duration::MAX,
+            Arc::new(cancel_and_respond),
             Completion::new(is_active, move |wrap_reader| sender.send(wrap_reader.is_ok()).unwrap()),
         );
         assert!(receiver.recv().is_err()); // the completion was dropped
-        assert_eq!(cancelling.busy.0.load(Ordering::Relaxed), 49);
+        assert_eq!(busy.0.load(Ordering::Relaxed), 49);
     }
 }

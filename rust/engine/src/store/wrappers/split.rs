@@ -1,13 +1,11 @@
 //! Two stores as one: metadata documents in one, chunks in the other.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
 
 use crate::error::Result;
-use crate::store::async_ops::complete_on_thread;
 use crate::store::{
-    with_coalescing, AsyncGet, AsyncPut, CoalescingStore, Completion, Listing, PathKind, Permit, ReadHint,
-    Store, UpdateOptions, UpdateOutcome, Updater, ValueReader, Version,
+    AsyncRequest, CacheState, Call, Depth, KeySyntax, Listing, LocalStore, Permit, PrefixChange, ReadHint,
+    ReplaceStore, StartRequest, Store, StoreInfo, UpdateOptions, UpdateOutcome, Updater, ValueReader,
 };
 
 /// A store that keeps metadata documents in one store, and all other values, the chunks, in
@@ -45,71 +43,23 @@ impl SplitStore {
     }
 }
 
-/// Starts reads of chunks; a thread waits for documents.
-struct SplitGet {
-    metadata: Arc<dyn Store>,
-    chunks: Arc<dyn AsyncGet>,
-}
-
-impl AsyncGet for SplitGet {
-    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
-        if !is_document(key) {
-            return self.chunks.get(key, hint, completion);
-        }
-        let (metadata, key) = (self.metadata.clone(), key.to_owned());
-        complete_on_thread(completion, move || metadata.open(&key, hint));
-    }
-}
-
-/// Starts writes of chunks; a thread waits for documents.
-struct SplitPut {
-    metadata: Arc<dyn Store>,
-    chunks: Arc<dyn AsyncPut>,
-}
-
-impl AsyncPut for SplitPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
-        if !is_document(key) {
-            return self.chunks.put(key, value, completion);
-        }
-        let (metadata, key, value) = (self.metadata.clone(), key.to_owned(), value.clone());
-        complete_on_thread(completion, move || metadata.put_shared(&key, &value));
-    }
-}
-
 impl Store for SplitStore {
-    fn is_local(&self) -> bool {
-        self.metadata.is_local() && self.chunks.is_local()
+    fn info(&self) -> StoreInfo {
+        let (metadata, chunks) = (self.metadata.info(), self.chunks.info());
+        StoreInfo {
+            keys: KeySyntax::Paths,
+            read_only: metadata.read_only || chunks.read_only,
+            is_exclusive: metadata.is_exclusive && chunks.is_exclusive,
+            has_conditional_deletes: metadata.has_conditional_deletes && chunks.has_conditional_deletes,
+            is_local: metadata.is_local && chunks.is_local,
+            concurrency: metadata.concurrency.max(chunks.concurrency),
+            write_concurrency: metadata.write_concurrency.max(chunks.write_concurrency),
+            cache_limit: chunks.cache_limit,
+        }
     }
 
     fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         self.store_of(key).open(key, hint)
-    }
-
-    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
-        Some(Arc::new(SplitGet { metadata: self.metadata.clone(), chunks: self.chunks.async_get()? }))
-    }
-
-    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
-        Some(Arc::new(SplitPut { metadata: self.metadata.clone(), chunks: self.chunks.async_put()? }))
-    }
-
-    fn with_coalescing(
-        &self,
-        below: &Arc<dyn Store>,
-        shared: &Arc<CoalescingStore>,
-    ) -> Option<Arc<dyn Store>> {
-        let (metadata, chunks) =
-            (with_coalescing(&self.metadata, below, shared), with_coalescing(&self.chunks, below, shared));
-        (metadata.is_some() || chunks.is_some()).then(|| {
-            let metadata = metadata.unwrap_or_else(|| self.metadata.clone());
-            let chunks = chunks.unwrap_or_else(|| self.chunks.clone());
-            Arc::new(SplitStore { metadata, chunks, same_store: self.same_store }) as _
-        })
-    }
-
-    fn check_may_block(&self) -> Result<()> {
-        self.metadata.check_may_block().and_then(|()| self.chunks.check_may_block())
     }
 
     fn update<'a>(
@@ -121,32 +71,15 @@ impl Store for SplitStore {
         self.store_of(key).update(key, options, updater)
     }
 
-    fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
-        self.store_of(key).path_kind(key)
-    }
-
-    fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
-        self.chunks.first_entries(prefix, limit)
-    }
-
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
         self.store_of(key).hold(key, work)
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        let mut keys = self.metadata.list(prefix)?;
-        keys.retain(|key| is_document(key));
-        let chunks = self.chunks.list(prefix)?;
-        keys.extend(chunks.into_iter().filter(|key| !is_document(key)));
-        keys.sort_unstable();
-        Ok(keys)
-    }
-
-    fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        let mut listing = self.metadata.list_dir(prefix)?;
+    fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        let mut listing = self.metadata.list_keys(prefix, depth)?;
         listing.keys.retain(|key| is_document(key));
-        let chunks = self.chunks.list_dir(prefix)?;
+        let chunks = self.chunks.list_keys(prefix, depth)?;
         listing.keys.extend(chunks.keys.into_iter().filter(|key| !is_document(key)));
         listing.keys.sort_unstable();
         listing.prefixes.extend(chunks.prefixes);
@@ -155,61 +88,52 @@ impl Store for SplitStore {
         Ok(listing)
     }
 
-    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+    fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
+        let chunk_change = match change {
+            // The staged keys would lie in both stores.
+            PrefixChange::ReplaceBy(_) => return Ok(false),
+            // The next value may be a document in another folder, which does not make this folder
+            // durable.
+            PrefixChange::Clear if !self.same_store => PrefixChange::Delete,
+            _ => change,
+        };
         // Documents first: half a deletion then leaves chunks without an array, not the reverse.
-        self.metadata.delete_prefix(prefix)?;
-        self.chunks.delete_prefix(prefix)
+        let is_changed = self.metadata.change_prefix(prefix, change)?;
+        Ok(self.chunks.change_prefix(prefix, chunk_change)? || is_changed)
     }
 
-    fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.metadata.clear_prefix(prefix)?;
-        if self.same_store {
-            return self.chunks.clear_prefix(prefix);
-        }
-        // The next value may be a document in another folder, which does not make this folder
-        // durable.
-        self.chunks.delete_prefix(prefix)
+    fn cache_state(&self, key: &str) -> CacheState {
+        self.store_of(key).cache_state(key)
     }
 
-    fn remove_link(&self, prefix: &str) -> Result<bool> {
-        let removed = self.metadata.remove_link(prefix)?;
-        Ok(self.chunks.remove_link(prefix)? || removed)
+    fn local(&self, key: &str) -> Option<(&LocalStore, String)> {
+        self.store_of(key).local(key)
     }
 
-    fn read_only(&self) -> bool {
-        self.metadata.read_only() || self.chunks.read_only()
+    fn check_may_block(&self) -> Result<()> {
+        self.metadata.check_may_block().and_then(|()| self.chunks.check_may_block())
     }
 
-    fn is_exclusive(&self) -> bool {
-        self.metadata.is_exclusive() && self.chunks.is_exclusive()
-    }
-
-    fn concurrency(&self) -> usize {
-        self.metadata.concurrency().max(self.chunks.concurrency())
-    }
-
-    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
+    fn coding_permit(&self) -> Result<Option<Permit>> {
         self.chunks.coding_permit()
     }
 
-    fn can_cache(&self, bytes: usize) -> bool {
-        self.chunks.can_cache(bytes)
+    fn with_inner(&self, replace: ReplaceStore<'_>) -> Option<Arc<dyn Store>> {
+        let (metadata, chunks) = (replace(&self.metadata), replace(&self.chunks));
+        (metadata.is_some() || chunks.is_some()).then(|| {
+            let metadata = metadata.unwrap_or_else(|| self.metadata.clone());
+            let chunks = chunks.unwrap_or_else(|| self.chunks.clone());
+            Arc::new(SplitStore { metadata, chunks, same_store: self.same_store }) as _
+        })
     }
 
-    fn is_cached(&self, key: &str) -> bool {
-        self.store_of(key).is_cached(key)
-    }
-
-    fn cached_since(&self, key: &str) -> Option<Instant> {
-        self.store_of(key).cached_since(key)
-    }
-
-    fn coalesced_since(&self, key: &str) -> Option<SystemTime> {
-        self.store_of(key).coalesced_since(key)
-    }
-
-    fn write_concurrency(&self) -> usize {
-        self.metadata.write_concurrency().max(self.chunks.write_concurrency())
+    /// Requests of chunks are asynchronous; a thread waits for documents.
+    fn async_requests(&self, call: Call) -> Option<StartRequest> {
+        let (metadata, start) = (self.metadata.clone(), self.chunks.async_requests(call)?);
+        Some(Arc::new(move |request: AsyncRequest| match is_document(request.key()) {
+            true => request.run_on_thread(metadata.clone()),
+            false => start(request),
+        }))
     }
 }
 

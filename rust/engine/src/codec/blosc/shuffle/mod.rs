@@ -124,39 +124,44 @@ impl Kernel {
         split_rest(layout, items_done, items, planes);
     }
 
-    /// `items[i·width + p] = planes[p·stride + i]`.
-    fn join(self, layout: Layout, planes: &[u8], items: &mut [u8]) {
+    /// `items[i·width + p] = planes[p·stride + i]`; separate planes have no stride.
+    fn join(self, layout: Layout, planes: Planes<'_>, items: &mut [u8]) {
         let items = &mut items[..layout.item_bytes()];
-        let planes = &planes[..layout.plane_bytes()];
-        let items_done = match self {
-            Kernel::Portable => 0,
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the slices have the sizes of the layout, SSE2 is the baseline.
-            Kernel::Sse2 => unsafe { x86::join_sse2(layout, planes.as_ptr(), items.as_mut_ptr()) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the slices have the sizes of the layout, AVX2 was detected.
-            Kernel::Avx2 => unsafe { x86::join_avx2(layout, planes.as_ptr(), items.as_mut_ptr()) },
-        };
-        join_rest(layout, items_done, |p| &planes[p * layout.stride..], items);
+        match planes {
+            Planes::Contiguous(block) => {
+                let block = &block[..layout.plane_bytes()];
+                let start = |p| block.as_ptr().wrapping_add(p * layout.stride);
+                // SAFETY: the slices have the sizes of the layout.
+                let items_done = unsafe { self.join_at(layout, start, items) };
+                join_rest(layout, items_done, |p| &block[p * layout.stride..], items);
+            }
+            Planes::Separate(planes) => {
+                let mut starts = [std::ptr::null(); MAX_SEPARATE_PLANES];
+                for (start, plane) in starts.iter_mut().zip(&planes[..layout.width]) {
+                    *start = plane[..layout.count].as_ptr();
+                }
+                // SAFETY: as above.
+                let items_done = unsafe { self.join_at(layout, |p| starts[p], items) };
+                join_rest(layout, items_done, |p| planes[p], items);
+            }
+        }
     }
 
-    /// Like [`Kernel::join`], for separate planes of `layout.count` bytes each.
-    fn join_separate(self, layout: Layout, planes: &[&[u8]], items: &mut [u8]) {
-        let items = &mut items[..layout.item_bytes()];
-        let mut starts = [std::ptr::null(); MAX_SEPARATE_PLANES];
-        for (start, plane) in starts.iter_mut().zip(&planes[..layout.width]) {
-            *start = plane[..layout.count].as_ptr();
-        }
-        let items_done = match self {
+    /// Join planes that begin at `start`. Return the number of joined items.
+    ///
+    /// # Safety
+    /// The first `layout.width` planes are valid for `layout.count` bytes; `items` has the size of
+    /// all items.
+    unsafe fn join_at(self, layout: Layout, start: impl Fn(usize) -> *const u8, items: &mut [u8]) -> usize {
+        match self {
             Kernel::Portable => 0,
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the slices have the sizes of the layout, SSE2 is the baseline.
-            Kernel::Sse2 => unsafe { x86::join_separate_sse2(layout, &starts, items.as_mut_ptr()) },
+            // SAFETY: guaranteed by the caller, SSE2 is the baseline.
+            Kernel::Sse2 => unsafe { x86::join_sse2(layout, start, items.as_mut_ptr()) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the slices have the sizes of the layout, AVX2 was detected.
-            Kernel::Avx2 => unsafe { x86::join_separate_avx2(layout, &starts, items.as_mut_ptr()) },
-        };
-        join_rest(layout, items_done, |p| planes[p], items);
+            // SAFETY: guaranteed by the caller, AVX2 was detected.
+            Kernel::Avx2 => unsafe { x86::join_avx2(layout, start, items.as_mut_ptr()) },
+        }
     }
 
     /// Byte shuffle of `source` into `target` of the same length.
@@ -172,10 +177,7 @@ impl Kernel {
     pub(in crate::codec) fn unshuffle(self, width: usize, source: Planes<'_>, target: &mut [u8]) {
         let count = target.len() / width;
         let layout = Layout { width, count, stride: count, bits: false };
-        match source {
-            Planes::Contiguous(block) => self.join(layout, block, target),
-            Planes::Separate(planes) => self.join_separate(layout, planes, target),
-        }
+        self.join(layout, source, target);
         let whole = layout.item_bytes();
         target[whole..].copy_from_slice(source.rest(whole));
     }
@@ -227,14 +229,16 @@ impl Kernel {
             let target = &mut target[first * width..];
             let layout = Layout { width: 8, count: items / 8, stride: count / 8, bits: true };
             if width == 1 {
-                self.join(layout, &source.plane(0, count)[first / 8..], target);
+                self.join(layout, Planes::Contiguous(&source.plane(0, count)[first / 8..]), target);
                 continue;
             }
             let tile = tile.bytes(items * width);
             for (plane, bytes) in tile.chunks_exact_mut(items).enumerate() {
-                self.join(layout, &source.plane(plane, count)[first / 8..], bytes);
+                let bits = &source.plane(plane, count)[first / 8..];
+                self.join(layout, Planes::Contiguous(bits), bytes);
             }
-            self.join(Layout { width, count: items, stride: items, bits: false }, tile, target);
+            let layout = Layout { width, count: items, stride: items, bits: false };
+            self.join(layout, Planes::Contiguous(tile), target);
         }
         let whole = count * width;
         target[whole..].copy_from_slice(source.rest(whole));

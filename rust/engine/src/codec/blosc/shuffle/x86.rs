@@ -16,116 +16,118 @@
 
 use std::arch::x86_64::*;
 
-use super::{Layout, MAX_SEPARATE_PLANES};
+use super::Layout;
 
-/// One register of 16 or 32 bytes.
+/// One register of 16 or 32 bytes. The provided methods are those of one lane.
 trait Vector: Copy {
     /// Items per register: one per byte.
     const ITEMS: usize;
 
-    /// Low lane from `low`, high lane (if any) from `high`.
-    unsafe fn load_lanes(low: *const u8, high: *const u8) -> Self;
-    /// Store both lanes: the inverse of `load_lanes`.
-    unsafe fn store_lanes(self, low: *mut u8, high: *mut u8);
     /// Load the whole register, unaligned.
     unsafe fn load(from: *const u8) -> Self;
     /// Store the whole register, unaligned.
     unsafe fn store(self, to: *mut u8);
-    /// Store the low lanes of both registers, one after the other.
-    unsafe fn store_low(a: Self, b: Self, to: *mut u8);
-    /// Store the high lanes of both registers, if they have any.
-    unsafe fn store_high(a: Self, b: Self, to: *mut u8);
     /// Interleave the bytes of each lane.
     unsafe fn weave(a: Self, b: Self) -> (Self, Self);
-    /// Split 2 registers with items of 2 bytes.
-    unsafe fn split2(rows: [Self; 2]) -> [Self; 2];
-    /// Split 4 registers with items of 4 bytes.
-    unsafe fn split4(rows: [Self; 4]) -> [Self; 4];
     /// Transpose the 8×8 bits of each u64.
     unsafe fn transpose_bits(self) -> Self;
-}
 
-impl Vector for __m128i {
-    const ITEMS: usize = 16;
-
+    /// Low lane from `low`, high lane (if any) from `high`.
     #[inline(always)]
     unsafe fn load_lanes(low: *const u8, _high: *const u8) -> Self {
         // SAFETY: the caller's promise.
-        unsafe { _mm_loadu_si128(low.cast()) }
+        unsafe { Self::load(low) }
     }
 
+    /// Store both lanes: the inverse of `load_lanes`.
     #[inline(always)]
     unsafe fn store_lanes(self, low: *mut u8, _high: *mut u8) {
         // SAFETY: the caller's promise.
-        unsafe { _mm_storeu_si128(low.cast(), self) }
+        unsafe { self.store(low) }
     }
 
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { _mm_loadu_si128(from.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { _mm_storeu_si128(to.cast(), self) }
-    }
-
+    /// Store the low lanes of both registers, one after the other.
     #[inline(always)]
     unsafe fn store_low(a: Self, b: Self, to: *mut u8) {
         // SAFETY: the caller's promise.
         unsafe {
-            _mm_storeu_si128(to.cast(), a);
-            _mm_storeu_si128(to.add(16).cast(), b);
+            a.store(to);
+            b.store(to.add(16));
         }
     }
 
+    /// Store the high lanes of both registers, if they have any.
     #[inline(always)]
     unsafe fn store_high(_a: Self, _b: Self, _to: *mut u8) {}
 
-    #[inline(always)]
-    unsafe fn weave(a: Self, b: Self) -> (Self, Self) {
-        // SAFETY: SSE2 is the baseline.
-        unsafe { (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)) }
-    }
-
+    /// Split 2 registers with items of 2 bytes.
     #[inline(always)]
     unsafe fn split2(rows: [Self; 2]) -> [Self; 2] {
-        // SAFETY: registers only. Even and odd bytes are narrowed from 16 bits.
-        unsafe {
-            let even = |row| _mm_and_si128(row, _mm_set1_epi16(0xff));
-            let odd = |row| _mm_srli_epi16(row, 8);
-            [_mm_packus_epi16(even(rows[0]), even(rows[1])), _mm_packus_epi16(odd(rows[0]), odd(rows[1]))]
-        }
+        // SAFETY: registers only.
+        unsafe { weave_all(weave_all(weave_all(weave_all(rows)))) }
     }
 
+    /// Split 4 registers with items of 4 bytes.
     #[inline(always)]
     unsafe fn split4(rows: [Self; 4]) -> [Self; 4] {
         // SAFETY: registers only.
         unsafe { weave_all(weave_all(weave_all(weave_all(rows)))) }
     }
+}
 
-    #[inline(always)]
-    unsafe fn transpose_bits(self) -> Self {
-        // SAFETY: registers only; the same three swaps as the portable kernel.
-        unsafe {
-            let mut x = self;
-            let mask = _mm_set1_epi64x(0x00aa_00aa_00aa_00aa);
-            let swapped = _mm_and_si128(_mm_xor_si128(x, _mm_srli_epi64(x, 7)), mask);
-            x = _mm_xor_si128(x, _mm_xor_si128(swapped, _mm_slli_epi64(swapped, 7)));
-            let mask = _mm_set1_epi64x(0x0000_cccc_0000_cccc);
-            let swapped = _mm_and_si128(_mm_xor_si128(x, _mm_srli_epi64(x, 14)), mask);
-            x = _mm_xor_si128(x, _mm_xor_si128(swapped, _mm_slli_epi64(swapped, 14)));
-            let mask = _mm_set1_epi64x(0xf0f0_f0f0);
-            let swapped = _mm_and_si128(_mm_xor_si128(x, _mm_srli_epi64(x, 28)), mask);
-            _mm_xor_si128(x, _mm_xor_si128(swapped, _mm_slli_epi64(swapped, 28)))
+/// The methods that only differ in their instructions.
+macro_rules! instructions {
+    ($load:ident $store:ident $low:ident $high:ident $set:ident $and:ident $xor:ident $right:ident $left:ident) => {
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: the caller's promise.
+            unsafe { $load(from.cast()) }
         }
-    }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: the caller's promise.
+            unsafe { $store(to.cast(), self) }
+        }
+
+        #[inline(always)]
+        unsafe fn weave(a: Self, b: Self) -> (Self, Self) {
+            // SAFETY: registers only; called only where the instructions are enabled.
+            unsafe { ($low(a, b), $high(a, b)) }
+        }
+
+        #[inline(always)]
+        unsafe fn transpose_bits(self) -> Self {
+            // SAFETY: as above; the same three swaps as the portable kernel.
+            unsafe {
+                let mut x = self;
+                let swapped = $and($xor(x, $right(x, 7)), $set(0x00aa_00aa_00aa_00aa));
+                x = $xor(x, $xor(swapped, $left(swapped, 7)));
+                let swapped = $and($xor(x, $right(x, 14)), $set(0x0000_cccc_0000_cccc));
+                x = $xor(x, $xor(swapped, $left(swapped, 14)));
+                let swapped = $and($xor(x, $right(x, 28)), $set(0xf0f0_f0f0));
+                $xor(x, $xor(swapped, $left(swapped, 28)))
+            }
+        }
+    };
+}
+
+impl Vector for __m128i {
+    const ITEMS: usize = 16;
+
+    instructions!(
+        _mm_loadu_si128 _mm_storeu_si128 _mm_unpacklo_epi8 _mm_unpackhi_epi8
+        _mm_set1_epi64x _mm_and_si128 _mm_xor_si128 _mm_srli_epi64 _mm_slli_epi64
+    );
 }
 
 impl Vector for __m256i {
     const ITEMS: usize = 32;
+
+    instructions!(
+        _mm256_loadu_si256 _mm256_storeu_si256 _mm256_unpacklo_epi8 _mm256_unpackhi_epi8
+        _mm256_set1_epi64x _mm256_and_si256 _mm256_xor_si256 _mm256_srli_epi64 _mm256_slli_epi64
+    );
 
     #[inline(always)]
     unsafe fn load_lanes(low: *const u8, high: *const u8) -> Self {
@@ -146,18 +148,6 @@ impl Vector for __m256i {
     }
 
     #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { _mm256_loadu_si256(from.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { _mm256_storeu_si256(to.cast(), self) }
-    }
-
-    #[inline(always)]
     unsafe fn store_low(a: Self, b: Self, to: *mut u8) {
         // SAFETY: the caller's promise.
         unsafe { _mm256_storeu_si256(to.cast(), _mm256_permute2x128_si256::<0x20>(a, b)) }
@@ -167,12 +157,6 @@ impl Vector for __m256i {
     unsafe fn store_high(a: Self, b: Self, to: *mut u8) {
         // SAFETY: the caller's promise.
         unsafe { _mm256_storeu_si256(to.cast(), _mm256_permute2x128_si256::<0x31>(a, b)) }
-    }
-
-    #[inline(always)]
-    unsafe fn weave(a: Self, b: Self) -> (Self, Self) {
-        // SAFETY: only called where AVX2 is enabled.
-        unsafe { (_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)) }
     }
 
     #[inline(always)]
@@ -201,23 +185,6 @@ impl Vector for __m256i {
                 _mm256_unpacklo_epi64(ab_high, cd_high),
                 _mm256_unpackhi_epi64(ab_high, cd_high),
             ]
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn transpose_bits(self) -> Self {
-        // SAFETY: only called where AVX2 is enabled; the same three swaps as the portable kernel.
-        unsafe {
-            let mut x = self;
-            let mask = _mm256_set1_epi64x(0x00aa_00aa_00aa_00aa);
-            let swapped = _mm256_and_si256(_mm256_xor_si256(x, _mm256_srli_epi64(x, 7)), mask);
-            x = _mm256_xor_si256(x, _mm256_xor_si256(swapped, _mm256_slli_epi64(swapped, 7)));
-            let mask = _mm256_set1_epi64x(0x0000_cccc_0000_cccc);
-            let swapped = _mm256_and_si256(_mm256_xor_si256(x, _mm256_srli_epi64(x, 14)), mask);
-            x = _mm256_xor_si256(x, _mm256_xor_si256(swapped, _mm256_slli_epi64(swapped, 14)));
-            let mask = _mm256_set1_epi64x(0xf0f0_f0f0);
-            let swapped = _mm256_and_si256(_mm256_xor_si256(x, _mm256_srli_epi64(x, 28)), mask);
-            _mm256_xor_si256(x, _mm256_xor_si256(swapped, _mm256_slli_epi64(swapped, 28)))
         }
     }
 }
@@ -472,33 +439,16 @@ pub(super) unsafe fn split_avx2(layout: Layout, items: *const u8, planes: *mut u
 }
 
 /// # Safety
-/// `items` and `planes` are valid for the layout's bytes.
-pub(super) unsafe fn join_sse2(layout: Layout, planes: *const u8, items: *mut u8) -> usize {
-    // SAFETY: the caller's promise; SSE2 is the baseline.
-    unsafe { join::<__m128i>(layout, |p| planes.wrapping_add(p * layout.stride), items) }
-}
-
-/// # Safety
-/// `items` and `planes` are valid for the layout's bytes; the processor has AVX2.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn join_avx2(layout: Layout, planes: *const u8, items: *mut u8) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { join::<__m256i>(layout, |p| planes.wrapping_add(p * layout.stride), items) }
-}
-
-type Starts = [*const u8; MAX_SEPARATE_PLANES];
-
-/// # Safety
 /// The first `layout.width` planes are valid for `layout.count` bytes, `items` for all of them.
-pub(super) unsafe fn join_separate_sse2(layout: Layout, planes: &Starts, items: *mut u8) -> usize {
+pub(super) unsafe fn join_sse2(layout: Layout, plane: impl Fn(usize) -> *const u8, items: *mut u8) -> usize {
     // SAFETY: the caller's promise; SSE2 is the baseline.
-    unsafe { join::<__m128i>(layout, |p| planes[p], items) }
+    unsafe { join::<__m128i>(layout, plane, items) }
 }
 
 /// # Safety
-/// As for `join_separate_sse2`; the processor has AVX2.
+/// As for `join_sse2`; the processor has AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn join_separate_avx2(layout: Layout, planes: &Starts, items: *mut u8) -> usize {
+pub(super) unsafe fn join_avx2(layout: Layout, plane: impl Fn(usize) -> *const u8, items: *mut u8) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { join::<__m256i>(layout, |p| planes[p], items) }
+    unsafe { join::<__m256i>(layout, plane, items) }
 }

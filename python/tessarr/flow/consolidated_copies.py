@@ -1,0 +1,195 @@
+"""Updates of consolidated metadata after a node has changed.
+
+A change first finds the groups above the node that have copies, in one batch of requests. So a
+missing permission raises an error before any change. The change is marked in the copies (see
+`tessarr.flow.changes`). Afterwards the copies are rebuilt from the stored documents.
+
+A writer reads the document with copies, then the node, and replaces the document only if it is
+unchanged. So the last of several writers stores current copies.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tessarr.errors import StoreError
+from tessarr.flow.open import prefix_of
+from tessarr.flow.run import Flow, Get, Replace
+from tessarr.format import json
+from tessarr.format.node_path import ancestors, join
+from tessarr.format.user_warnings import warn_user
+from tessarr.metadata import v2
+from tessarr.metadata.consolidated import (
+    MEMBER,
+    ZMETADATA,
+    has_copies,
+    read_marks,
+    replace_copies,
+    replace_marks,
+)
+
+if TYPE_CHECKING:
+    from tessarr.types import ZarrFormat
+
+__all__ = [
+    "DOCUMENTS",
+    "ConsolidatedGroup",
+    "attempt_update",
+    "copies_key",
+    "dump_copies",
+    "find_consolidated_groups",
+    "find_consolidated_groups_of_array",
+    "update_entry",
+]
+
+ConsolidatedGroup: TypeAlias = "tuple[str, ZarrFormat]"
+"""A group with consolidated metadata, and its format."""
+
+DOCUMENTS: Final[dict[ZarrFormat, tuple[str, ...]]] = {
+    2: (".zarray", ".zgroup", ".zattrs"),
+    3: ("zarr.json",),
+}
+"""The documents of a node by format."""
+
+_TRIES: Final = 1000
+
+_DOCUMENT_WITH_COPIES: Final = {2: ZMETADATA, 3: "zarr.json"}
+_MARK: Final = {2: b'"metadata"', 3: f'"{MEMBER}"'.encode()}
+
+
+def copies_key(path: str, zarr_format: ZarrFormat) -> str:
+    """Return the key of the document that holds the copies of the group at `path`."""
+    return prefix_of(path) + _DOCUMENT_WITH_COPIES[zarr_format]
+
+
+def find_consolidated_groups(
+    path: str, *formats: ZarrFormat, include_self: bool = False
+) -> Flow[list[ConsolidatedGroup]]:
+    """Return the groups above a node that have consolidated metadata.
+
+    Parameters
+    ----------
+    path
+        The path of the node.
+    *formats
+        The possible formats of such groups.
+    include_self
+        Whether the node itself can be one of the groups; in format 2 the copies include the group's
+        own documents.
+    """
+    groups, requests = _candidate_groups(path, formats, include_self)
+    if not groups:
+        return []
+    documents = yield requests
+    return [
+        group
+        for group, document in zip(groups, documents, strict=True)
+        if document is not None and _MARK[group[1]] in document
+    ]
+
+
+def find_consolidated_groups_of_array(
+    path: str, zarr_format: ZarrFormat
+) -> Flow[list[ConsolidatedGroup]]:
+    """Return the groups above an array that have consolidated metadata.
+
+    An array outside of a hierarchy takes one request: without a parent group, the function looks up
+    no further ancestors.
+
+    Parameters
+    ----------
+    path, zarr_format
+        The path and the format of the array.
+    """
+    if not path:
+        return []
+    marker = "zarr.json" if zarr_format == 3 else ".zgroup"
+    if (yield Get(join(path.rpartition("/")[0], marker))) is None:
+        return []
+    return (yield from find_consolidated_groups(path, zarr_format))
+
+
+@lru_cache(512)
+def _candidate_groups(
+    path: str, formats: tuple[ZarrFormat, ...], include_self: bool
+) -> tuple[list[ConsolidatedGroup], tuple[Get, ...]]:
+    """Return the groups that may have consolidated metadata, and requests for their documents."""
+    groups: list[ConsolidatedGroup] = [
+        (group, form) for group in ancestors(path) for form in formats
+    ]
+    if include_self and 2 in formats:
+        groups.append((path, 2))
+    return groups, tuple(Get(copies_key(*group)) for group in groups)
+
+
+def attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
+    """Update the copies of `group` after a change of the node at `path`; warn of a failure."""
+    try:
+        yield from change
+    except Exception as error:  # noqa: BLE001 (whatever the store raises)
+        warn_user(
+            f"the change of {path or '/'!r} is stored, but the consolidated metadata of group "
+            f"{group or '/'!r} does not show it: {error}; call consolidate_metadata again",
+        )
+
+
+def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str) -> Flow[None]:
+    """Update the copies of a group from the stored documents of the node at `path`.
+
+    Parameters
+    ----------
+    keeper
+        The group.
+    path
+        The path of the node.
+    below
+        Whether the change created or deleted the node: groups above it may be new, and nodes below
+        it no longer exist.
+    mark
+        The mark of the change, which the update removes.
+    """
+    group, zarr_format = keeper
+    nodes = [path]
+    if below:
+        nodes = [node for node in (*ancestors(path), path) if len(node) > len(group)]
+    names = DOCUMENTS[zarr_format]
+    key = copies_key(group, zarr_format)
+    prefix = len(prefix_of(group))
+
+    def make(old: bytes | None, *values: bytes | None) -> bytes | None:
+        if old is None:
+            return None
+        document, _ = json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
+        if not has_copies(document, zarr_format):
+            return old
+        copied: dict[str, dict[str, Any]] = {}
+        contents = iter(values)
+        for node in nodes:
+            documents = {}
+            for name, content in zip(names, contents, strict=False):
+                if content is not None:
+                    what = f"metadata {join(node, name)!r}"
+                    documents[name], _ = v2.load(content, name, what=what)
+            copied[node[prefix:]] = documents if documents.keys() != {".zattrs"} else {}
+        marks = read_marks(document, zarr_format)
+        marks.pop(mark, None)
+        new = replace_copies(document, zarr_format, copied, below=path[prefix:] if below else None)
+        return dump_copies(replace_marks(new, zarr_format, marks), zarr_format)
+
+    requests = tuple(Get(prefix_of(node) + name) for node in nodes for name in names)
+    for _ in range(_TRIES):
+        old = yield Get(key)
+        new = make(old, *(yield requests))
+        if new == old or (yield Replace(key, new, old)):
+            return
+    raise StoreError(
+        f"cannot change {key!r}: other programs changed it {_TRIES} times",
+        retryable=True,
+        key=key,
+    )
+
+
+def dump_copies(document: dict[str, Any], zarr_format: ZarrFormat) -> bytes:
+    """Return the bytes of a document with copies."""
+    return json.dump(document, indent=4 if zarr_format == 2 else 2, sort_keys=zarr_format == 2)

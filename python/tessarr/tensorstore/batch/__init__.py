@@ -1,1 +1,0 @@
-"""Batches: reads that start together and share their requests."""

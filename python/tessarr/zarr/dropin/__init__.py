@@ -1,0 +1,1 @@
+"""Tessarr in place of zarr-python: arrays, groups and functions with its semantics."""

@@ -1,0 +1,246 @@
+//! Clients of `object_store` for S3, GCS and Azure, built from options.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use object_store::aws::{AmazonS3Builder, AwsCredential};
+use object_store::azure::{AzureCredential, MicrosoftAzureBuilder};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
+use object_store::{ClientOptions, CredentialProvider, ObjectStore, RetryConfig, StaticCredentialProvider};
+
+use super::connector::Connector;
+use super::credentials::{CallbackProvider, GetCredentials};
+use super::gcs_emulator::GcsEmulator;
+use super::host_header::Gateway;
+use crate::error::{Error, Result};
+
+/// The service of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Amazon S3, and servers with its interface.
+    S3,
+    /// Google Cloud Storage.
+    Gcs,
+    /// Azure Blob Storage.
+    Azure,
+    /// A web server.
+    Http,
+}
+
+/// What a client of a bucket needs to know.
+pub struct BucketSettings {
+    /// The service.
+    pub kind: Kind,
+    /// The bucket, or the container.
+    pub bucket: String,
+    /// Options by the names of `object_store`.
+    pub options: Vec<(String, String)>,
+    /// Headers of each request.
+    pub headers: HeaderMap,
+    /// The header `Host` of requests to S3, if it differs from the endpoint.
+    pub host: Option<HeaderValue>,
+    /// Returns credentials; None: `object_store` finds them.
+    pub credentials: Option<GetCredentials>,
+    /// Whether requests have no credentials if none are found.
+    pub may_be_anonymous: bool,
+}
+
+impl fmt::Debug for BucketSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Options and headers contain secrets.
+        f.debug_struct("BucketSettings").field("bucket", &self.bucket).finish_non_exhaustive()
+    }
+}
+
+/// A client, and why its requests have no credentials if none were found.
+pub(super) struct Client {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) anonymous: Option<String>,
+}
+
+/// A client, and a check that finds its credentials.
+type Built = (Arc<dyn ObjectStore>, Box<dyn FindCredentials>);
+
+/// The credentials that a client finds.
+#[async_trait::async_trait]
+trait FindCredentials: Send + Sync {
+    async fn find(&self) -> object_store::Result<()>;
+}
+
+#[async_trait::async_trait]
+impl<T: Send + Sync> FindCredentials for Arc<dyn CredentialProvider<Credential = T>> {
+    async fn find(&self) -> object_store::Result<()> {
+        self.get_credential().await.map(drop)
+    }
+}
+
+/// The credentials of requests without any.
+struct NoCredentials;
+
+#[async_trait::async_trait]
+impl FindCredentials for NoCredentials {
+    async fn find(&self) -> object_store::Result<()> {
+        Ok(())
+    }
+}
+
+impl BucketSettings {
+    /// Return the client of the bucket in a region, which the options may leave open.
+    pub(super) async fn connect(&self, connector: &Connector, region: Option<&str>) -> Result<Client> {
+        let (store, credentials) = self.build(connector, region, false)?;
+        let skips = |(name, value): &(String, String)| {
+            name.ends_with("skip_signature") && value.eq_ignore_ascii_case("true")
+        };
+        if self.options.iter().any(skips) {
+            return Ok(Client { store, anonymous: Some("as the option anonymous says".to_owned()) });
+        }
+        if !self.may_be_anonymous || self.credentials.is_some() {
+            return Ok(Client { store, anonymous: None });
+        }
+        match credentials.find().await {
+            Ok(()) => Ok(Client { store, anonymous: None }),
+            Err(error) => {
+                let (store, _) = self.build(connector, region, true)?;
+                let why = format!("none were found: {}", super::failure::root_cause(&error));
+                Ok(Client { store, anonymous: Some(why) })
+            }
+        }
+    }
+
+    /// Check the options.
+    pub(super) fn check(&self, connector: &Connector) -> Result<()> {
+        self.build(connector, None, false).map(drop)
+    }
+
+    fn build(&self, connector: &Connector, region: Option<&str>, anonymous: bool) -> Result<Built> {
+        match self.kind {
+            Kind::S3 => self.build_s3(connector, region, anonymous),
+            Kind::Gcs => self.build_gcs(connector, anonymous),
+            Kind::Azure => self.build_azure(connector, anonymous),
+            Kind::Http => Err(Error::internal("a web server has no bucket")),
+        }
+    }
+
+    fn build_s3(&self, connector: &Connector, region: Option<&str>, anonymous: bool) -> Result<Built> {
+        let mut builder = AmazonS3Builder::new()
+            .with_retry(no_retries())
+            .with_client_options(self.client_options())
+            .with_http_connector(connector.clone());
+        for (name, value) in &self.options {
+            builder = builder.with_config(parse(name)?, value);
+        }
+        builder = builder.with_bucket_name(&self.bucket);
+        if let Some(region) = region {
+            builder = builder.with_region(region);
+        }
+        if let Some(host) = &self.host {
+            let endpoint = builder.get_config_value(&parse("aws_endpoint")?).unwrap_or_default();
+            let (gateway, endpoint) = Gateway::new(connector.clone(), &endpoint, host)?;
+            builder = builder.with_endpoint(endpoint).with_http_connector(gateway);
+        }
+        if let Some(get) = &self.credentials {
+            builder = builder.with_credentials(Arc::new(CallbackProvider::<AwsCredential>::new(get.clone())));
+        }
+        if anonymous {
+            builder = builder.with_skip_signature(true);
+        }
+        let skips = is_true(builder.get_config_value(&parse("aws_skip_signature")?));
+        let store = builder.build().map_err(invalid)?;
+        let credentials = store.credentials().clone();
+        Ok((Arc::new(store), if skips { Box::new(NoCredentials) } else { Box::new(credentials) }))
+    }
+
+    fn build_gcs(&self, connector: &Connector, anonymous: bool) -> Result<Built> {
+        let mut builder = GoogleCloudStorageBuilder::new()
+            .with_retry(no_retries())
+            .with_client_options(self.client_options());
+        for (name, value) in &self.options {
+            builder = builder.with_config(parse(name)?, value);
+        }
+        builder = builder.with_bucket_name(&self.bucket);
+        builder = match self.is_gcs_emulator() {
+            true => builder.with_http_connector(GcsEmulator::new(connector.clone(), &self.bucket)),
+            false => builder.with_http_connector(connector.clone()),
+        };
+        if let Some(get) = &self.credentials {
+            builder = builder.with_credentials(Arc::new(CallbackProvider::<GcpCredential>::new(get.clone())));
+        }
+        if anonymous || is_true(builder.get_config_value(&parse("google_skip_signature")?)) {
+            // Writes ask for a token even so.
+            let none = GcpCredential { bearer: String::new() };
+            builder = builder
+                .with_skip_signature(true)
+                .with_credentials(Arc::new(StaticCredentialProvider::new(none)));
+        }
+        let store = builder.build().map_err(invalid)?;
+        let credentials = store.credentials().clone();
+        Ok((Arc::new(store), Box::new(credentials)))
+    }
+
+    fn build_azure(&self, connector: &Connector, anonymous: bool) -> Result<Built> {
+        let mut builder = MicrosoftAzureBuilder::new()
+            .with_retry(no_retries())
+            .with_client_options(self.client_options())
+            .with_http_connector(connector.clone());
+        for (name, value) in &self.options {
+            builder = builder.with_config(parse(name)?, value);
+        }
+        builder = builder.with_container_name(&self.bucket);
+        if let Some(get) = &self.credentials {
+            let provider = CallbackProvider::<AzureCredential>::new(get.clone());
+            builder = builder.with_credentials(Arc::new(provider));
+        }
+        if anonymous {
+            builder = builder.with_skip_signature(true);
+        }
+        let skips = is_true(builder.get_config_value(&parse("azure_skip_signature")?));
+        let store = builder.build().map_err(invalid)?;
+        let credentials = store.credentials().clone();
+        Ok((Arc::new(store), if skips { Box::new(NoCredentials) } else { Box::new(credentials) }))
+    }
+
+    /// Return whether GCS is at another address than Google's.
+    pub(super) fn is_gcs_emulator(&self) -> bool {
+        let is_url = |name: &str| matches!(name, "google_base_url" | "base_url");
+        let url = self.options.iter().rev().find(|(name, _)| is_url(name));
+        self.kind == Kind::Gcs && url.is_some_and(|(_, url)| !url.contains(".googleapis.com"))
+    }
+
+    /// The connector has all limits: see its `connect`.
+    fn client_options(&self) -> ClientOptions {
+        let options = ClientOptions::new().with_allow_http(true).with_connect_timeout_disabled();
+        options.with_default_headers(self.headers.clone()) // S3 signs them
+    }
+}
+
+fn is_true(value: Option<String>) -> bool {
+    value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+fn no_retries() -> RetryConfig {
+    RetryConfig { max_retries: 0, retry_timeout: Duration::from_secs(3600), ..RetryConfig::default() }
+}
+
+fn parse<K: FromStr<Err = object_store::Error>>(name: &str) -> Result<K> {
+    name.parse().map_err(|_| Error::argument(format!("{name:?} is not the name of an option")))
+}
+
+/// Return the error of options that `object_store` refuses.
+fn invalid(error: object_store::Error) -> Error {
+    Error::argument(format!("the options of the store are invalid: {error}"))
+}
+
+/// Return headers from names and values; an error for an invalid one.
+pub(super) fn headers(pairs: &[(String, String)]) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        let invalid = |_| Error::argument(format!("{name:?} is not the name of a header"));
+        let parsed: HeaderName = name.parse().map_err(invalid)?;
+        let invalid = |_| Error::argument(format!("the value of the header {name:?} has invalid characters"));
+        headers.append(parsed, HeaderValue::from_str(value).map_err(invalid)?);
+    }
+    Ok(headers)
+}
