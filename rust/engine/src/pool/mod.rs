@@ -29,6 +29,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{Error, Kind, Result};
+use crate::scratch::Scratch;
 
 pub use job::guarded;
 use job::{InterruptCheck, Job};
@@ -42,6 +43,9 @@ static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// A waiting thread ends after this time without work.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The memory that must be free before a thread starts, in bytes: its stack, and as much again.
+const MEMORY_OF_THREAD: usize = 4 << 20;
 
 /// The maximum number of threads that run waiting operations.
 const MAX_WAITERS: usize = 256;
@@ -463,7 +467,7 @@ impl Pool {
             PoolKind::Help => "tessarr-wait",
         };
         let builder = std::thread::Builder::new().name(format!("{name}-{number}"));
-        if builder.spawn(move || self.serve(number)).is_ok() {
+        if has_memory_for_thread() && builder.spawn(move || self.serve(number)).is_ok() {
             return;
         }
         // The system has no more threads: callers run their jobs alone, and this thread runs the
@@ -481,6 +485,7 @@ impl Pool {
 
     /// The main loop of a worker.
     fn serve(&'static self, number: usize) {
+        Scratch::with(|_| {}); // what the thread keeps is there before its work fills the memory
         let mut state = self.lock();
         state.starting -= 1;
         loop {
@@ -547,6 +552,12 @@ impl Pool {
             self.wake_workers(state, 2);
         }
     }
+}
+
+/// Return whether there is memory for another thread: the system ends the process if a thread that
+/// has started finds none for its own data.
+fn has_memory_for_thread() -> bool {
+    Vec::<u8>::new().try_reserve_exact(MEMORY_OF_THREAD).is_ok()
 }
 
 /// Register once the handler that clears the pools in forked children.
