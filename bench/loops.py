@@ -45,10 +45,9 @@ def format_row(row: LoopRow, least: dict[str, float]) -> str:
     ours = next(iter(least.values()))
     cells = [f"{1e3 * ours:.2f} ms"]
     for name, spent in [*least.items()][1:]:
-        limit = row.limits.get(name)
-        mark = (
-            "" if limit is None else f" (≤ {limit:g}{'' if ours <= limit * spent else ', MISSED'})"
-        )
+        mark = ""
+        if (limit := row.limits.get(name)) is not None:
+            mark = f" (≤ {limit:g})" if ours <= limit * spent else f" (≤ {limit:g}, MISSED)"
         cells.append(f"{ours / spent:.2f} × {name}{mark}")
     return f"| {row.name} | " + " | ".join(cells) + " |"
 
