@@ -7,7 +7,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -33,13 +33,15 @@ def test_replaced_file_keeps_its_permissions(
         tmp_path, data=np.arange(6), chunks=3, zarr_format=zarr_format, attributes={"a": 1}
     )
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    for path in files:
-        path.chmod(mode)
-    before = {path: path.stat().st_ino for path in files}
-    array[:3] = 7
-    array[4] = 8
-    array.attrs["a"] = 2
-    array.resize(5)
+    with ExitStack() as stack:
+        for path in files:
+            stack.enter_context(path.open())  # so that no other file gets its inode number
+            path.chmod(mode)
+        before = {path: path.stat().st_ino for path in files}
+        array[:3] = 7
+        array[4] = 8
+        array.attrs["a"] = 2
+        array.resize(5)
     replaced = [path for path in files if path.stat().st_ino != before[path]]
     assert len(replaced) >= 2
     assert {mode_of(path) for path in files} == {mode}
