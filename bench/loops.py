@@ -12,6 +12,7 @@ import pkgutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from bench.loop_rows import LoopRow
 def measure(row: LoopRow, rounds: int, seconds: float) -> dict[str, float]:
     """Return the least time of each library in seconds."""
     least = dict.fromkeys(row.calls, np.inf)
-    results: dict[str, object] = {}
+    results: dict[str, Any] = {}
     start, done = time.perf_counter(), 0
     while done < 3 or (done < rounds and time.perf_counter() - start < seconds):
         turn = done % len(row.calls)  # no library is always first

@@ -16,7 +16,10 @@ import pytest
 import tessarr
 from stores.zips import METHODS, open_zip, read_zip, write_zip
 from tessarr.errors import DataError, StoreError
-from tessarr.store.zip.format import Entry, build_directory, build_local_header
+from tessarr.store.zip.directory import build_directory
+from tessarr.store.zip.entries import EntryTable
+from tessarr.store.zip.file import PathFile
+from tessarr.store.zip.format import Entry, build_local_header
 from tessarr.stores import ZipStore
 
 OURS = [93, 95]  # Zstandard and xz, which zipfile does not support before Python 3.14
@@ -157,6 +160,57 @@ def test_zip_stored_values_allow_ranged_reads() -> None:
     assert file.reads == [31, 10, 2]
 
 
+def test_zip_of_many_values_builds_and_reads_used_entries_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening builds no entry, and removal of garbage reads no local headers."""
+    path = tmp_path / "a.zip"
+    values = {f"{i:03}": b"%d" % i for i in range(500)}
+    with ZipStore(path, mode="w") as store:
+        store.update(values)
+    built: list[int] = []
+    reads: list[int] = []
+    build, read = EntryTable.__getitem__, PathFile.read
+
+    def note_build(self: EntryTable, row: int) -> Entry:
+        built.append(row)
+        return build(self, row)
+
+    def note_read(self: PathFile, offset: int, count: int) -> bytes:
+        reads.append(count)
+        return read(self, offset, count)
+
+    monkeypatch.setattr(EntryTable, "__getitem__", note_build)
+    monkeypatch.setattr(PathFile, "read", note_read)
+    with ZipStore(path, mode="r+") as store:
+        assert not built
+        assert store["250"] == b"250"
+        assert len(built) <= 2
+        store["100"] = b"new"
+    assert len(built) <= 4
+    assert len(reads) < 20
+    monkeypatch.undo()
+    assert read_zip(path) == {**values, "100": b"new"}
+    assert path.stat().st_size == compute_size(read_zip(path))
+
+
+def compute_size(values: dict[str, bytes]) -> int:
+    """Return the size of a file without garbage."""
+    return sum(len(value) + 76 + 2 * len(name) for name, value in values.items()) + 22
+
+
+def test_mark_of_record_in_name_and_comment() -> None:
+    """The lengths in a record, not the mark of the next one, separate records."""
+    buffer = io.BytesIO()
+    names = ["a", "PK\1\2", "b" * 50 + "PK\1\2" + "c" * 50]
+    with zipfile.ZipFile(buffer, "w") as file:
+        for name in names:
+            info = zipfile.ZipInfo(name)
+            info.comment = b"PK\1\2" * 20
+            file.writestr(info, name)
+    assert dict(open_zip(buffer.getvalue())) == {name: name.encode() for name in names}
+
+
 @pytest.mark.slow
 def test_zip_with_more_than_65535_values() -> None:
     """Only such a file has zip64 records."""
@@ -166,8 +220,8 @@ def test_zip_with_more_than_65535_values() -> None:
         name = b"%d" % number
         entries.append(Entry(name, len(data), 0, 0, 0, 0, 0, 0, 0x21_0000, 0))
         data += build_local_header(entries[-1])
-    assert b"PK\6\6" not in build_directory(entries[:-1], len(data))
-    data += build_directory(entries, len(data))
+    assert b"PK\6\6" not in build_directory(EntryTable.from_entries(entries[:-1]), len(data))
+    data += build_directory(EntryTable.from_entries(entries), len(data))
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         assert len(file.namelist()) == 0xFFFF
     with ZipStore(io.BytesIO(data), allowZip64=False) as store:

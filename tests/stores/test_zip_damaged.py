@@ -132,6 +132,20 @@ def test_impossible_sizes_raise() -> None:
             open_zip(bytes(data))["a"]
 
 
+@pytest.mark.parametrize("value", [1 << 61, 1 << 63, (1 << 64) - 1])
+@pytest.mark.parametrize("field", [20, 24, 42])
+def test_zip64_fields_beyond_any_file_raise(field: int, value: int) -> None:
+    """Sizes and offsets near the limits of 64-bit integers do not overflow the checks."""
+    data = bytearray(write_zip({"a": b"x" * 100}))
+    record, end = data.rindex(b"PK\1\2"), data.rindex(b"PK\5\6")
+    struct.pack_into("<I", data, record + field, 0xFFFFFFFF)
+    struct.pack_into("<H", data, record + 30, 12)
+    struct.pack_into("<I", data, end + 12, end - record + 12)
+    data[end:end] = struct.pack("<HHQ", 1, 8, value)
+    with pytest.raises(DataError, match="more bytes than a file can have"):
+        open_zip(bytes(data))
+
+
 def test_too_large_metadata_raises() -> None:
     """The size limit applies before unpacking."""
     data = write_zip({"zarr.json": b" " * (1 << 20)}, method=zipfile.ZIP_DEFLATED)

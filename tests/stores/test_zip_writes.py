@@ -16,6 +16,7 @@ import pytest
 import tessarr
 from stores.zips import read_zip
 from tessarr.errors import DataError, StoreError
+from tessarr.store.zip.entries import Entries
 from tessarr.store.zip.format import Entry
 from tessarr.stores import ZipStore
 
@@ -107,14 +108,15 @@ def test_replaced_zip_value_is_never_absent(tmp_path: Path) -> None:
     """Readers do not wait for writers: they read the old value or the new one."""
     there: list[bool] = []
 
-    class Watched(dict[str, Entry]):
+    class Watched(Entries):
         def __setitem__(self, key: str, entry: Entry) -> None:
             there.append(key in self)
             super().__setitem__(key, entry)
 
     with ZipStore(tmp_path / "a.zip", mode="w") as store:
+        store._archive.entries = Watched()
         store["k"] = b"1"
-        store._archive.entries = Watched(store._archive.entries)
+        there.clear()
         store["k"] = b"2"
         assert (store["k"], there) == (b"2", [True])
 

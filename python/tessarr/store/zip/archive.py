@@ -16,6 +16,8 @@ from tessarr.errors import DataError, ExistsError, NotFoundError, StoreError, Un
 from tessarr.format.node_path import STAGED
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip import records
+from tessarr.store.zip.directory import build_directory, read_directory
+from tessarr.store.zip.entries import Entries
 from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, get_stamp
 from tessarr.store.zip.format import Entry
 from tessarr.store.zip.rewrite import remove_garbage
@@ -61,7 +63,7 @@ class Archive:
     ) -> None:
         self.name = repr(source)
         self.closed = False
-        self.entries: dict[str, Entry] = {}
+        self.entries = Entries()
         self._sorted_keys: list[str] | None = None
         self._method = method
         self._large = large
@@ -142,11 +144,11 @@ class Archive:
     def _read_directory(self) -> None:
         size = self._file.size()
         if self._writes and not size:
-            self.entries, self._changed = {}, True
+            self.entries, self._changed = Entries(), True
             self._start = self._end = self._directory_bytes = self._garbage_bytes = 0
             return
         try:
-            directory = zip_format.read_directory(self._file.read, size)
+            directory = read_directory(self._file.read, size)
         except (DataError, UnsupportedError) as error:
             raise type(error)(
                 f"cannot open {self.name} as a Zip file: {error}{self._file.hint()}",
@@ -274,11 +276,11 @@ class Archive:
         """
         with self._lock:
             self._check_writable()
-            if self.entries.keys().isdisjoint(keys):
+            if not any(key in self.entries for key in keys):
                 return
             self.lock_for_writing()
             for key in keys:
-                self._count_garbage(self.entries.pop(key, None))
+                self._count_garbage(self.entries.pop(key))
             self._record_deletions(keys if prefix is None else [prefix])
 
     def _record_deletions(self, names: Iterable[str]) -> None:
@@ -297,15 +299,9 @@ class Archive:
         with self._lock:
             self._check_writable()
             self.lock_for_writing()
-            moved = {key: entry for key, entry in self.entries.items() if key.startswith(staged)}
-            entries = {
-                key: entry
-                for key, entry in self.entries.items()
-                if key not in moved and not key.startswith(prefix)
-            }
-            removed = [
-                self.entries[key] for key in self.entries.keys() - entries.keys() - moved.keys()
-            ]
+            entries = self.entries.copy()
+            moved = entries.pop_prefix(staged)
+            removed = [*entries.pop_prefix(prefix).values()]
             begin = self._end
             for key, entry in moved.items():
                 target = prefix + key[len(staged) :]
@@ -405,8 +401,8 @@ class Archive:
 
     def _write_directory(self) -> None:
         if self._changed:
-            live = [entry for key, entry in self.entries.items() if not _is_staged(key)]
-            directory = zip_format.build_directory(live, self._end)
+            live = self.entries.collect(key for key in self.entries if not _is_staged(key))
+            directory = build_directory(live, self._end)
             self._append(directory)
             self._deleted = []
             self._garbage_bytes += self._directory_bytes
@@ -433,8 +429,8 @@ class Archive:
         garbage = self._garbage_bytes + self._directory_bytes * self._changed
         live = self._end - garbage
         if garbage and (self._end < _ALWAYS_TIDY_BYTES or garbage * 4 > live):
-            entries = sorted(self.entries.values(), key=lambda entry: entry.offset)
-            if remove_garbage(self._file, self._start, entries, durable=self._durable):
+            table = self.entries.collect(self.entries)
+            if remove_garbage(self._file, self._start, table, durable=self._durable):
                 return
         self._write_directory()
 

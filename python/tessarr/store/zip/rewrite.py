@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from tessarr.errors import DataError
 from tessarr.store.zip import format as zip_format
+from tessarr.store.zip.directory import build_directory
+from tessarr.store.zip.entries import EntryTable
 from tessarr.store.zip.file import ObjectFile, PathFile
 from tessarr.store.zip.format import Entry
 from tessarr.store.zip.records import Values, decode_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from tessarr.store.zip.file import File
 
 __all__ = ["remove_garbage", "repair"]
@@ -21,7 +23,7 @@ __all__ = ["remove_garbage", "repair"]
 _COPY_BYTES: Final = 1 << 22
 
 
-def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable: bool) -> bool:
+def remove_garbage(file: File, start: int, table: EntryTable, *, durable: bool) -> bool:
     """Move entries together and write the directory after them.
 
     A local file is rewritten and replaced in one step. In other files entries move towards the
@@ -33,7 +35,7 @@ def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable:
         The file, which has no other reader or writer.
     start
         The new offset of the first entry.
-    entries
+    table
         The entries in the order of the file.
     durable
         Whether to wait for the disk before the new file replaces the old one.
@@ -50,7 +52,7 @@ def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable:
             return False
         try:
             _copy(file, 0, fresh, 0, start)
-            _apply_moves(file, fresh, start, list(_plan_moves(file, start, entries)))
+            _apply_moves(file, fresh, _plan_moves(file, start, table))
             file.replace_with(fresh, durable=durable)
         except OSError:  # a full disk
             fresh.discard()
@@ -61,68 +63,77 @@ def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable:
         return True
     if not isinstance(file, ObjectFile) or not file.is_movable():
         return False
-    moves = list(_plan_moves(file, start, entries))
-    if any(
-        move.target_offset > move.begin for move in moves
-    ):  # a move would overwrite the next entry
+    plan = _plan_moves(file, start, table)
+    if any(run.target > run.begin for run in plan.runs):  # a move would overwrite the next entry
         return False
-    file.truncate(_apply_moves(file, file, start, moves))
+    file.truncate(_apply_moves(file, file, plan))
     file.flush(durable=durable)
     return True
 
 
-class _Move(NamedTuple):
-    entry: Entry  # with the new offset
-    header: bytes  # a new local header, or empty to move the old one
+class _Run(NamedTuple):
+    """Adjacent bytes that one copy moves."""
+
     begin: int
     length: int
-    target_offset: int
+    target: int
+    header: bytes  # a new local header before the bytes
 
 
-def _plan_moves(file: File, target: int, entries: Sequence[Entry]) -> Iterator[_Move]:
-    """Yield the moves that leave no gaps between entries."""
-    for entry in entries:
+class _Plan(NamedTuple):
+    runs: list[_Run]
+    table: EntryTable  # with the new offsets
+    end: int
+
+
+def _plan_moves(file: File, start: int, table: EntryTable) -> _Plan:
+    """Return the moves that leave no gaps between entries."""
+    fields = table.fields.copy()
+    begins = fields["offset"].copy()
+    lengths = fields["limit"] - begins
+    headers: dict[int, bytes] = {}
+    header_lengths = np.zeros_like(begins)
+    # Without gap and descriptor, the entry is all bytes up to its limit.
+    unclear = (table.gaps() > 0) | (fields["flags"] & zip_format.DESCRIBED != 0)
+    for row in np.flatnonzero(unclear).tolist():
+        entry = table[row]
         raw = file.read(entry.offset, zip_format.LOCAL.size + len(entry.name))
-        begin = zip_format.find_data(entry, raw)
-        moved = entry._replace(offset=target, flags=entry.flags & ~zip_format.DESCRIBED)
+        data = zip_format.find_data(entry, raw)
         if entry.flags & zip_format.DESCRIBED:
             # The header gets the sizes, which may follow the bytes in one of several forms.
-            header = zip_format.build_local_header(moved)
-            yield _Move(moved, header, begin, entry.packed, target)
-        else:
-            header = b""
-            yield _Move(moved, header, entry.offset, begin - entry.offset + entry.packed, target)
-        target += len(header) + (entry.packed if header else begin - entry.offset + entry.packed)
+            entry = entry._replace(flags=entry.flags & ~zip_format.DESCRIBED)
+            headers[row] = zip_format.build_local_header(entry)
+            header_lengths[row] = len(headers[row])
+            begins[row] = data
+        lengths[row] = data + entry.packed - begins[row]
+    fields["flags"] &= ~zip_format.DESCRIBED
+    ends = start + np.cumsum(header_lengths + lengths)
+    fields["offset"] = ends - header_lengths - lengths
+    fields["limit"] = ends
+    joined = np.append(False, begins[1:] == (begins + lengths)[:-1]) & (header_lengths == 0)
+    runs = []
+    firsts = np.flatnonzero(~joined).tolist()
+    for first, after in zip(firsts, [*firsts[1:], len(table)], strict=True):
+        header = headers.get(first, b"")
+        target = int(fields["offset"][first])
+        length = int(lengths[first:after].sum())
+        runs.append(_Run(int(begins[first]), length, target, header))
+    return _Plan(runs, EntryTable(table.names, fields), int(ends[-1]) if len(table) else start)
 
 
-def _apply_moves(source: File, target: File, end: int, moves: Sequence[_Move]) -> int:
+def _apply_moves(source: File, target: File, plan: _Plan) -> int:
     """Move entries and write the directory; return the size of the file."""
-    run: list[_Move] = []
-    for move in moves:
-        joined = run and not move.header and run[-1].begin + run[-1].length == move.begin
-        if run and not joined:
-            _apply_run(source, target, run)
-            run = []
-        run.append(move)
-        end = move.target_offset + len(move.header) + move.length
-    if run:
-        _apply_run(source, target, run)
-    directory = zip_format.build_directory((move.entry for move in moves), end)
-    target.write(end, directory)
-    return end + len(directory)
-
-
-def _apply_run(source: File, target: File, run: Sequence[_Move]) -> None:
-    """Move adjacent entries with one copy."""
-    first, last = run[0], run[-1]
-    count = last.begin + last.length - first.begin
-    position = first.target_offset + len(first.header)
-    if source is target and position > first.begin:  # the new header reaches into the bytes
-        target.write(first.target_offset, first.header + source.read(first.begin, count))
-        return
-    target.write(first.target_offset, first.header)
-    if source is not target or position != first.begin:
-        _copy(source, first.begin, target, position, count)
+    for run in plan.runs:
+        position = run.target + len(run.header)
+        if source is target and position > run.begin:  # the new header reaches into the bytes
+            target.write(run.target, run.header + source.read(run.begin, run.length))
+            continue
+        target.write(run.target, run.header)
+        if source is not target or position != run.begin:
+            _copy(source, run.begin, target, position, run.length)
+    directory = build_directory(plan.table, plan.end)
+    target.write(plan.end, directory)
+    return plan.end + len(directory)
 
 
 def _copy(source: File, begin: int, target: File, target_offset: int, count: int) -> None:
@@ -144,7 +155,7 @@ def repair(path: str) -> int:
         if not end:
             raise DataError(f"{path!r} does not begin as a Zip file: it is left as it is")
         if not complete or end < size:
-            directory = zip_format.build_directory(entries.values(), end)
+            directory = build_directory(EntryTable.from_entries(entries.values()), end)
             file.write(end, directory)
             file.truncate(end + len(directory))
             file.flush(durable=True)

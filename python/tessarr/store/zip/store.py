@@ -247,7 +247,8 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
             if store._archive.is_writing:
                 store.flush()
             store = ZipStore(path, mode="r")
-    store.root_folder = find_only_folder(store)
+    has_root_node = any(name in store._archive.entries for name in _DOCUMENTS)
+    store.root_folder = "" if has_root_node else find_only_folder(store)
     return store, store.root_folder
 
 
