@@ -46,8 +46,9 @@ class S3Store(ObjectStore):
         The key of the key management service.
     credentials : callable, optional
         A function without parameters that returns a mapping with ``access_key_id``,
-        ``secret_access_key``, and optionally ``session_token`` and ``expires_at`` (a `datetime`
-        with a zone). The store calls it in any thread, and again before the credentials expire.
+        ``secret_access_key``, and optionally ``session_token`` (or ``token``) and ``expires_at``
+        (a `datetime` with a zone). The store calls it in any thread, and again before the
+        credentials expire.
     read_only : bool, default False
         Refuse every change (`ReadOnlyError`).
     **connection

@@ -108,7 +108,11 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         fields.set_item("filename", error.file.as_deref().map(|path| path.as_os_str()))?;
     }
     let message = fallible::text(py, &message(error))?.into_any();
-    Ok(PyErr::from_value(class.call(fallible::single(message)?, Some(&fields))?))
+    let built = PyErr::from_value(class.call(fallible::single(message)?, Some(&fields))?);
+    if let Some(cause) = raised_by(error) {
+        built.set_cause(py, Some(cause.clone_ref(py)));
+    }
+    Ok(built)
 }
 
 /// Return a note with the location where a callback raised; None if the location is unknown.
@@ -145,7 +149,6 @@ fn raised(py: Python<'_>, error: &Error) -> PyErr {
                 if let Ok(kind) = value.getattr("kind") {
                     let _ = outer.value(py).setattr("kind", kind);
                 }
-                outer.set_cause(py, Some(inner));
                 outer
             }
             Err(failure) => failure,

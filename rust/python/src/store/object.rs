@@ -135,6 +135,10 @@ fn parse(found: &Bound<'_, PyMapping>) -> PyResult<Credentials> {
             continue;
         }
         if name == "expires_at" {
+            if value.getattr("tzinfo")?.is_none() {
+                let why = "expires_at of the credentials has no zone: use datetime.now(UTC)";
+                return Err(argument(value.py(), why.to_owned()));
+            }
             let seconds: f64 = value.call_method0("timestamp")?.extract()?;
             let since = Duration::try_from_secs_f64(seconds).unwrap_or_default();
             credentials.expires_at = SystemTime::UNIX_EPOCH.checked_add(since);

@@ -58,6 +58,7 @@ impl fmt::Debug for Bucket {
 struct State {
     client: RwLock<Option<Arc<Client>>>,
     region: RwLock<Option<String>>,
+    had_credentials: AtomicBool,
 }
 
 type Answer<T> = std::result::Result<T, Failure>;
@@ -100,12 +101,14 @@ impl Bucket {
             return Ok(client.clone());
         }
         let region = state.region.read().await.clone();
-        let client = self.settings.connect(&self.connector, region.as_deref()).await?;
+        let had_credentials = state.had_credentials.load(Ordering::Relaxed);
+        let client = self.settings.connect(&self.connector, region.as_deref(), had_credentials).await?;
+        state.had_credentials.store(client.anonymous.is_none(), Ordering::Relaxed);
         Ok(slot.insert(Arc::new(client)).clone())
     }
 
     /// Replace a client, unless another request has replaced it: the bucket is in another region, or
-    /// the credentials have expired.
+    /// other credentials may be found.
     async fn renew(&self, used: &Arc<Client>, region: Option<String>) {
         let state = self.state.get();
         if region.is_some() {
@@ -139,6 +142,9 @@ impl Bucket {
                 Failure::Expired(_) if !renewed && client.anonymous.is_none() => {
                     self.renew(&client, None).await
                 }
+                failure if !renewed && failure.is_denied() && client.may_find_credentials() => {
+                    self.renew(&client, None).await
+                }
                 failure => return Err(failure),
             }
             renewed = true;
@@ -152,7 +158,7 @@ impl Bucket {
             kind: self.settings.kind,
             url: &url,
             bucket: &self.settings.bucket,
-            anonymous: client.anonymous.as_deref(),
+            anonymous: client.anonymous.as_ref(),
             forbidden_is_absent: self.forbidden_is_absent,
         };
         attempt.failure(error)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use object_store::aws::{AmazonS3Builder, AwsCredential};
@@ -12,10 +12,13 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::{ClientOptions, CredentialProvider, ObjectStore, RetryConfig, StaticCredentialProvider};
 
 use super::connector::Connector;
-use super::credentials::{CallbackProvider, GetCredentials};
+use super::credentials::{CallbackProvider, CheckedProvider, GetCredentials};
 use super::gcs_emulator::GcsEmulator;
 use super::host_header::Gateway;
 use crate::error::{Error, Result};
+
+/// How long a store stays anonymous before a refused request searches for credentials again.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 60 });
 
 /// The service of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +58,34 @@ impl fmt::Debug for BucketSettings {
     }
 }
 
-/// A client, and why its requests have no credentials if none were found.
+/// A client, and why its requests have no credentials.
 pub(super) struct Client {
     pub(super) store: Arc<dyn ObjectStore>,
-    pub(super) anonymous: Option<String>,
+    pub(super) anonymous: Option<Anonymous>,
+}
+
+/// Why requests have no credentials.
+pub(super) enum Anonymous {
+    /// The options say so, or the environment excludes all sources.
+    Chosen,
+    /// None were found at this time, for this reason.
+    NotFound(Instant, String),
+}
+
+impl Client {
+    /// Return whether credentials may be found by now: their service may have started since.
+    pub(super) fn may_find_credentials(&self) -> bool {
+        matches!(&self.anonymous, Some(Anonymous::NotFound(time, _)) if time.elapsed() >= SEARCH_INTERVAL)
+    }
+}
+
+impl fmt::Display for Anonymous {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Anonymous::Chosen => f.write_str("as the options or the environment say"),
+            Anonymous::NotFound(_, why) => write!(f, "none were found: {why}"),
+        }
+    }
 }
 
 /// A client, and a check that finds its credentials.
@@ -88,24 +115,30 @@ impl FindCredentials for NoCredentials {
 }
 
 impl BucketSettings {
-    /// Return the client of the bucket in a region, which the options may leave open.
-    pub(super) async fn connect(&self, connector: &Connector, region: Option<&str>) -> Result<Client> {
+    /// Return the client of the bucket in a region, which the options may leave open. A store that had
+    /// credentials does not become anonymous when their service fails.
+    pub(super) async fn connect(
+        &self,
+        connector: &Connector,
+        region: Option<&str>,
+        had_credentials: bool,
+    ) -> Result<Client> {
         let (store, credentials) = self.build(connector, region, false)?;
         let skips = |(name, value): &(String, String)| {
             name.ends_with("skip_signature") && value.eq_ignore_ascii_case("true")
         };
         if self.options.iter().any(skips) {
-            return Ok(Client { store, anonymous: Some("as the option anonymous says".to_owned()) });
+            return Ok(Client { store, anonymous: Some(Anonymous::Chosen) });
         }
-        if !self.may_be_anonymous || self.credentials.is_some() {
+        if !self.may_be_anonymous || had_credentials || self.credentials.is_some() {
             return Ok(Client { store, anonymous: None });
         }
         match credentials.find().await {
             Ok(()) => Ok(Client { store, anonymous: None }),
             Err(error) => {
                 let (store, _) = self.build(connector, region, true)?;
-                let why = format!("none were found: {}", super::failure::root_cause(&error));
-                Ok(Client { store, anonymous: Some(why) })
+                let why = super::failure::root_cause(&error);
+                Ok(Client { store, anonymous: Some(Anonymous::NotFound(Instant::now(), why)) })
             }
         }
     }
@@ -148,8 +181,9 @@ impl BucketSettings {
             builder = builder.with_skip_signature(true);
         }
         let skips = is_true(builder.get_config_value(&parse("aws_skip_signature")?));
-        let store = builder.build().map_err(invalid)?;
-        let credentials = store.credentials().clone();
+        let found = builder.clone().build().map_err(invalid)?.credentials().clone();
+        let credentials = checked(found);
+        let store = builder.with_credentials(credentials.clone()).build().map_err(invalid)?;
         Ok((Arc::new(store), if skips { Box::new(NoCredentials) } else { Box::new(credentials) }))
     }
 
@@ -175,8 +209,9 @@ impl BucketSettings {
                 .with_skip_signature(true)
                 .with_credentials(Arc::new(StaticCredentialProvider::new(none)));
         }
-        let store = builder.build().map_err(invalid)?;
-        let credentials = store.credentials().clone();
+        let found = builder.clone().build().map_err(invalid)?.credentials().clone();
+        let credentials = checked(found);
+        let store = builder.with_credentials(credentials.clone()).build().map_err(invalid)?;
         Ok((Arc::new(store), Box::new(credentials)))
     }
 
@@ -197,8 +232,9 @@ impl BucketSettings {
             builder = builder.with_skip_signature(true);
         }
         let skips = is_true(builder.get_config_value(&parse("azure_skip_signature")?));
-        let store = builder.build().map_err(invalid)?;
-        let credentials = store.credentials().clone();
+        let found = builder.clone().build().map_err(invalid)?.credentials().clone();
+        let credentials = checked(found);
+        let store = builder.with_credentials(credentials.clone()).build().map_err(invalid)?;
         Ok((Arc::new(store), if skips { Box::new(NoCredentials) } else { Box::new(credentials) }))
     }
 
@@ -214,6 +250,13 @@ impl BucketSettings {
         let options = ClientOptions::new().with_allow_http(true).with_connect_timeout_disabled();
         options.with_default_headers(self.headers.clone()) // S3 signs them
     }
+}
+
+/// Return a provider whose errors are no refusals of the bucket.
+fn checked<T: fmt::Debug + Send + Sync + 'static>(
+    found: Arc<dyn CredentialProvider<Credential = T>>,
+) -> Arc<dyn CredentialProvider<Credential = T>> {
+    Arc::new(CheckedProvider(found))
 }
 
 fn is_true(value: Option<String>) -> bool {

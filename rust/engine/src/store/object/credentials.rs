@@ -1,4 +1,4 @@
-//! Credentials that a callback of the user returns.
+//! Credentials that a callback of the user returns, and errors of all credentials.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,6 +12,7 @@ use object_store::gcp::GcpCredential;
 use object_store::CredentialProvider;
 use tokio::sync::Mutex;
 
+use super::failure::credentials_error;
 use crate::error::Error;
 
 /// New credentials are asked for this long before the old ones expire, or after half of their time.
@@ -40,7 +41,7 @@ impl FromParts for AwsCredential {
         Ok(AwsCredential {
             key_id: take("access_key_id")?,
             secret_key: take("secret_access_key")?,
-            token: take("session_token").ok(),
+            token: take("session_token").or_else(|_| take("token")).ok(), // obstore has the latter
         })
     }
 }
@@ -90,6 +91,25 @@ impl fmt::Display for EngineError {
 
 impl std::error::Error for EngineError {}
 
+/// Credentials of another provider. Its errors are no refusals of the bucket: a missing service with
+/// credentials does not mean that an object does not exist.
+#[derive(Debug)]
+pub(super) struct CheckedProvider<T>(pub(super) Arc<dyn CredentialProvider<Credential = T>>);
+
+#[async_trait]
+impl<T: fmt::Debug + Send + Sync + 'static> CredentialProvider for CheckedProvider<T> {
+    type Credential = T;
+
+    async fn get_credential(&self) -> object_store::Result<Arc<T>> {
+        self.0.get_credential().await.map_err(|error| failed(credentials_error(&error)))
+    }
+}
+
+/// Return an error of the engine as one of `object_store`.
+fn failed(error: Error) -> object_store::Error {
+    object_store::Error::Generic { store: "credentials", source: Box::new(EngineError(error)) }
+}
+
 #[async_trait]
 impl<T: FromParts + Send + Sync + 'static> CredentialProvider for CallbackProvider<T> {
     type Credential = T;
@@ -104,10 +124,7 @@ impl<T: FromParts + Send + Sync + 'static> CredentialProvider for CallbackProvid
         let get = self.get.clone();
         let fetched = tokio::task::spawn_blocking(move || get()).await;
         let fetched = fetched.unwrap_or_else(|_| Err(Error::internal("the credentials raised a panic")));
-        let (credential, until) = fetched.and_then(parse).map_err(|error| object_store::Error::Generic {
-            store: "credentials",
-            source: Box::new(EngineError(error)),
-        })?;
+        let (credential, until) = fetched.and_then(parse).map_err(failed)?;
         Ok(cached.insert((Arc::new(credential), until)).0.clone())
     }
 }

@@ -5,8 +5,9 @@ use std::fmt;
 
 use object_store::client::{HttpError, HttpErrorKind};
 
-use super::client::Kind as StoreKind;
+use super::client::{Anonymous, Kind as StoreKind};
 use super::connector::Refusal;
+use super::credentials::EngineError;
 use super::ObjectPart;
 use crate::error::{Error, Kind};
 
@@ -32,6 +33,12 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// Return whether the server refused the request because of its credentials.
+    pub(super) fn is_denied(&self) -> bool {
+        let (Failure::Expired(error) | Failure::Other(error)) = self else { return false };
+        matches!(error.kind, Kind::Store { errno: Some(libc::EACCES), .. })
+    }
+
     /// Return the error of a failure that has no other meaning for the request.
     pub(super) fn into_error(self, action: Action, url: &str) -> Error {
         let why = match self {
@@ -79,8 +86,8 @@ pub(super) struct Attempt<'a> {
     pub(super) url: &'a str,
     /// The bucket, the container or the server.
     pub(super) bucket: &'a str,
-    /// Why the request has no credentials, if none were found.
-    pub(super) anonymous: Option<&'a str>,
+    /// Why the request has no credentials.
+    pub(super) anonymous: Option<&'a Anonymous>,
     /// Whether the server reports absent objects as forbidden.
     pub(super) forbidden_is_absent: bool,
 }
@@ -105,9 +112,32 @@ pub(super) fn root_cause(error: &(dyn StdError + 'static)) -> String {
     causes(error).last().unwrap_or(error).to_string()
 }
 
+/// Return the error of a provider of credentials. Their service may be busy or restart, in which case
+/// some respond that nothing exists.
+pub(super) fn credentials_error(error: &(dyn StdError + 'static)) -> Error {
+    if let Some(EngineError(error)) = find(error) {
+        return error.clone();
+    }
+    let retryable = match (find::<Refusal>(error), find::<HttpError>(error)) {
+        (Some(refusal), _) => {
+            matches!(refusal.status.as_u16(), 404 | 408 | 410 | 429) || refusal.status.is_server_error()
+        }
+        (None, Some(sent)) => sent.kind() != HttpErrorKind::Unknown,
+        (None, None) => false,
+    };
+    Error::new(Kind::Store { retryable, errno: None }, root_cause(error))
+}
+
 impl Attempt<'_> {
     /// Return the failure that an error of `object_store` or of the connector means.
     pub(super) fn failure(&self, error: &(dyn StdError + 'static)) -> Failure {
+        if let Some(EngineError(error)) = find(error) {
+            let retryable = matches!(error.kind, Kind::Store { retryable: true, .. });
+            let foreign = error.foreign.clone();
+            let why = error.message.strip_prefix("raised ").unwrap_or(&error.message);
+            let why = format!("cannot get credentials: {why}");
+            return Failure::Other(Error { foreign, ..self.error(retryable, &why) });
+        }
         if let Some(refusal) = find::<Refusal>(error) {
             return self.refused(refusal);
         }
@@ -122,6 +152,10 @@ impl Attempt<'_> {
             HttpErrorKind::Connect if is_refused_certificate(sent) => {
                 let advice = "; the option ca_bundle names further certificates";
                 Failure::Other(self.error(false, &format!("cannot connect: {cause}{advice}")))
+            }
+            HttpErrorKind::Connect if is_no_tls(sent) => {
+                let why = "the server does not use TLS; check the scheme of the address and the port";
+                Failure::Other(self.error(false, &format!("cannot connect: {why}")))
             }
             HttpErrorKind::Connect => {
                 let advice = "; check the address, the network and the proxy";
@@ -244,6 +278,11 @@ const MISSING_ADVICE: &str =
 /// Return whether the client does not trust the certificate of the server.
 fn is_refused_certificate(error: &HttpError) -> bool {
     matches!(find::<rustls::Error>(error), Some(rustls::Error::InvalidCertificate(_)))
+}
+
+/// Return whether the server responded to the start of an encrypted connection with something else.
+fn is_no_tls(error: &HttpError) -> bool {
+    matches!(find::<rustls::Error>(error), Some(rustls::Error::InvalidMessage(_)))
 }
 
 /// Return the end of an object, if the server refused a range that begins there or later.

@@ -38,17 +38,26 @@ impl GcsEmulator {
 }
 
 impl HttpConnector for GcsEmulator {
-    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.clone()))
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        // The metadata service has other time limits.
+        let client = self.connector.connect(options)?;
+        Ok(HttpClient::new(EmulatorClient { client, bucket: self.bucket.clone() }))
     }
 }
 
+/// A client of an emulator, and of the services with credentials.
+#[derive(Debug)]
+struct EmulatorClient {
+    client: HttpClient,
+    bucket: String,
+}
+
 #[async_trait]
-impl HttpService for GcsEmulator {
+impl HttpService for EmulatorClient {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let path = request.uri().path().to_owned();
         let Some(object) = path.strip_prefix('/').and_then(|path| path.strip_prefix(&self.bucket)) else {
-            return self.connector.call(request).await;
+            return self.client.execute(request).await;
         };
         let (method, object) = (request.method().clone(), object.trim_start_matches('/'));
         match (method, object.is_empty()) {
@@ -62,21 +71,21 @@ impl HttpService for GcsEmulator {
                     format!("/upload/storage/v1/b/{bucket}/o?uploadType=media&name={object}{condition}");
                 *request.method_mut() = Method::POST;
                 *request.uri_mut() = moved(request.uri(), &target)?;
-                stored(self.connector.call(request).await?).await
+                stored(self.client.execute(request).await?).await
             }
             (Method::GET, true) => {
                 let query = json_query(request.uri().query().unwrap_or_default());
                 let target = format!("/storage/v1/b/{}/o?{query}", self.bucket);
                 *request.uri_mut() = moved(request.uri(), &target)?;
-                listed(self.connector.call(request).await?).await
+                listed(self.client.execute(request).await?).await
             }
             (method, false) => {
                 let media = if method == Method::DELETE { "" } else { "?alt=media" };
                 let target = format!("/storage/v1/b/{}/o/{object}{media}", self.bucket);
                 *request.uri_mut() = moved(request.uri(), &target)?;
-                self.connector.call(request).await
+                self.client.execute(request).await
             }
-            (_, true) => self.connector.call(request).await,
+            (_, true) => self.client.execute(request).await,
         }
     }
 }

@@ -36,19 +36,31 @@ fn read_request(reader: &mut impl BufRead) -> String {
 }
 
 fn objects(kind: Kind, url: &str, headers: &[(&str, &str)], timeout: Duration) -> Result<Arc<Objects>> {
-    let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let options = match kind {
-        Kind::Http => Vec::new(),
-        _ => vec![option("aws_endpoint_url", url), option("aws_skip_signature", "true")],
+    let options: &[_] = match kind {
+        Kind::Http => &[],
+        _ => &[("aws_endpoint_url", url), ("aws_skip_signature", "true")],
+    };
+    objects_with(kind, url, options, headers, timeout)
+}
+
+fn objects_with(
+    kind: Kind,
+    url: &str,
+    options: &[(&str, &str)],
+    headers: &[(&str, &str)],
+    timeout: Duration,
+) -> Result<Arc<Objects>> {
+    let owned = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
     };
     let bucket = BucketSettings {
         kind,
         bucket: "bucket".to_owned(),
-        options,
+        options: owned(options),
         headers: Default::default(),
         host: None,
         credentials: None,
-        may_be_anonymous: false,
+        may_be_anonymous: true,
     };
     let settings = ObjectSettings {
         connection: ConnectionSettings::default(),
@@ -57,8 +69,7 @@ fn objects(kind: Kind, url: &str, headers: &[(&str, &str)], timeout: Duration) -
         conditional_writes: true,
         forbidden_is_absent: false,
     };
-    let headers: Vec<_> = headers.iter().map(|(name, value)| option(name, value)).collect();
-    Objects::new(bucket, url, "", &headers, settings).map(Arc::new)
+    Objects::new(bucket, url, "", &owned(headers), settings).map(Arc::new)
 }
 
 const LONG: Duration = Duration::from_secs(300);
@@ -353,4 +364,26 @@ fn delayed_work_without_a_caller_is_dropped() {
     };
     run_after(Duration::from_secs(3600), || false, work);
     assert!(receiver.recv().is_err());
+}
+
+#[test]
+fn anonymous_store_searches_for_credentials_again() {
+    let (service, serving) = server(&[
+        "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\ntoken",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nrole",
+        "HTTP/1.1 200 OK\r\nContent-Length: 89\r\n\r\n\
+         {\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"b\",\"Token\":\"c\",\"Expiration\":\"2999-01-01T00:00:00Z\"}",
+    ]);
+    let (url, serving_bucket) = server(&[
+        "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nETag: \"x\"\r\n\r\nabc",
+    ]);
+    let options = [("aws_endpoint_url", url.as_str()), ("aws_metadata_endpoint", &service)];
+    let bucket = objects_with(Kind::S3, &url, &options, &[], LONG).unwrap();
+    assert_eq!(fetch(&bucket, ByteRange::Whole).unwrap(), part(b"abc", 0, 3, "\"x\"", true));
+    assert_eq!(serving.join().unwrap().len(), 4);
+    let is_signed = |head: &String| head.contains("authorization: AWS4");
+    let signed: Vec<bool> = serving_bucket.join().unwrap().iter().map(is_signed).collect();
+    assert_eq!(signed, [false, true]);
 }
