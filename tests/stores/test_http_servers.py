@@ -18,6 +18,7 @@ import pytest
 
 import tessarr
 from stores.servers import file_server
+from tessarr.cli import main
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.stores import HTTPStore
 
@@ -306,6 +307,22 @@ def test_listing_on_server_without_listing_raises(tmp_path: Path, status: int) -
         tessarr.consolidate_metadata(tmp_path / "g")
         opened = tessarr.open_group(f"{url}/g", mode="r", storage_options=options)
         assert sorted(opened) == ["a", "b"]
+
+
+def test_info_without_listing_lacks_stored_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Web servers usually refuse listings; the other properties need none."""
+    tessarr.create_array(tmp_path / "a", data=VALUES, chunks=32)
+    with serving(tmp_path, do_GET=refusing(403)) as (url, _):
+        array = tessarr.open_array(f"{url}/a", mode="r")
+        assert "nbytes_stored: unknown; chunks: 4" in str(array.info)
+        assert ("No. bytes stored", "unknown") in array.info.items()
+        assert array.info.asdict()["stored_bytes"] is None
+        assert main(["info", f"{url}/a"]) == 0
+        assert "unknown of 4 chunks: the store refuses listings" in capsys.readouterr().out
+        with pytest.raises(StoreError, match="cannot list"):
+            _ = array.nbytes_stored
 
 
 def test_listing_of_page_without_names_raises(tmp_path: Path) -> None:

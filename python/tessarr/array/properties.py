@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow.run import run_flow
 from tessarr.metadata.node import ArrayMeta
 from tessarr.node.node import Node
@@ -333,6 +333,8 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     def info(self) -> ArrayInfo:
         """A table of information about the array, for printing; takes one listing.
 
+        A store that refuses listings, such as many web servers, has no number of stored bytes.
+
         Examples
         --------
         >>> import tessarr
@@ -344,11 +346,17 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
         """
         from tessarr.node.info import ArrayInfo
 
+        stored_bytes = stored_chunk_count = None
+        try:
+            stored_bytes, stored_chunk_count = self.nbytes_stored, self.nchunks_initialized
+        except StoreError as error:
+            if error.retryable:
+                raise
         return ArrayInfo(
             **self._info_fields(),
-            stored_bytes=self.nbytes_stored,
+            stored_bytes=stored_bytes,
             chunk_count=self.nchunks,
-            stored_chunk_count=self.nchunks_initialized,
+            stored_chunk_count=stored_chunk_count,
         )
 
     def info_complete(self) -> ArrayInfo:

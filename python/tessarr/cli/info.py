@@ -60,15 +60,19 @@ def _list_array_rows(info: ArrayInfo) -> list[tuple[str, str]]:
     ]
     if meta.attributes:
         rows.append(("attributes", ", ".join(meta.attributes)))
+    rows += [("store", info.store), ("size", _format_bytes(info.size_bytes))]
+    return [*rows, *_list_stored_rows(info)]
+
+
+def _list_stored_rows(info: ArrayInfo) -> list[tuple[str, str]]:
+    if info.stored_bytes is None or info.stored_chunk_count is None:
+        return [("stored", f"unknown of {info.chunk_count} chunks: the store refuses listings")]
     share = 100 * info.stored_chunk_count / info.chunk_count if info.chunk_count else 0
-    rows += [
-        ("store", info.store),
-        ("size", _format_bytes(info.size_bytes)),
+    return [
         ("stored", _format_bytes(info.stored_bytes)),
         ("ratio", f"{info.ratio:.1f}"),
         ("initialised", f"{info.stored_chunk_count} of {info.chunk_count} chunks ({share:.0f} %)"),
     ]
-    return rows
 
 
 def _list_group_rows(info: GroupInfo) -> list[tuple[str, str]]:

@@ -159,14 +159,14 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
     name, meta, read_only, store, store_type, chunk_store_type, synchronizer_type
         As for `NodeInfo`.
     stored_bytes
-        The number of stored bytes, including metadata.
+        The number of stored bytes, including metadata; None if the store refuses listings.
     chunk_count, stored_chunk_count
-        The number of chunks, and the number of stored chunks.
+        The number of chunks, and the number of stored chunks; None if the store refuses listings.
     """
 
-    stored_bytes: int
+    stored_bytes: int | None
     chunk_count: int
-    stored_chunk_count: int
+    stored_chunk_count: int | None
 
     @property
     def size_bytes(self) -> int:
@@ -215,17 +215,27 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
             *array_items(self.meta, read_only=self.read_only),
             *self.store_items(),
             ("No. bytes", _format_bytes(self.size_bytes)),
+            *self._stored_items(),
+        ]
+
+    def _stored_items(self) -> list[tuple[str, str]]:
+        if self.stored_bytes is None:
+            return [("No. bytes stored", "unknown"), ("No. chunks", str(self.chunk_count))]
+        return [
             ("No. bytes stored", _format_bytes(self.stored_bytes)),
             ("Storage ratio", f"{self.ratio:.1f}"),
             ("Chunks initialized", f"{self.stored_chunk_count}/{self.chunk_count}"),
         ]
 
     def __str__(self) -> str:
-        sizes = (
-            f"nbytes: {format_size(self.size_bytes)}; "
-            f"nbytes_stored: {format_size(self.stored_bytes)}; ratio: {self.ratio:.1f}; "
-            f"initialized: {self.stored_chunk_count}/{self.chunk_count}"
-        )
+        sizes = f"nbytes: {format_size(self.size_bytes)}; "
+        if self.stored_bytes is None:
+            sizes += f"nbytes_stored: unknown; chunks: {self.chunk_count}"
+        else:
+            sizes += (
+                f"nbytes_stored: {format_size(self.stored_bytes)}; ratio: {self.ratio:.1f}; "
+                f"initialized: {self.stored_chunk_count}/{self.chunk_count}"
+            )
         lines = [format_array(self.name, self.meta), sizes]
         before = None
         for role, codec in self.codec_lines():
