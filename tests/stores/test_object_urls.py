@@ -204,16 +204,28 @@ def test_other_schemes_are_no_object_stores(url: str) -> None:
         ("https://host/x#y", "fragment"),
         ("https://host:port/x", "cannot open"),
         ("abfs://box@host.example.org/x", "account_host"),
+        ("s3://me:hush@bucket/x", "pass them as storage_options"),
+        ("az://box/x?sv=1&sig=hush", "sas_token"),
+        ("abfs://box@account.dfs.core.windows.net/x?sig=hush", "sas_token"),
+        ("abfs://box@me:hush@host/x", "account_host"),
     ],
 )
 def test_malformed_url_is_argument_error(url: str, reason: str) -> None:
-    with pytest.raises(ArgumentError, match=reason):
+    with pytest.raises(ArgumentError, match=reason) as error:
         parse_object_url(url)
+    assert "hush" not in str(error.value)
 
 
 def test_secrets_of_url_are_hidden() -> None:
-    assert hide_query("s3://bucket/a@b") == "s3://bucket/a@b"
+    assert hide_query("s3://bucket/a@b?c") == "s3://bucket/a@b?c"
     assert hide_query("https://me:pw@host?sig=1") == "https://host?…"
+    assert hide_query("HTTPS://me@host/x") == "HTTPS://host/x"
+    assert hide_query("a::ftp://me:pw@host/x::http://me:pw@host?s=1") == (
+        "a::ftp://host/x::http://host?…"
+    )
+    assert hide_query("abfs://box@account.dfs.core.windows.net/x") == (
+        "abfs://box@account.dfs.core.windows.net/x"
+    )
     with pytest.raises(ArgumentError) as error:
         parse_object_url("https://host/x?sig=hush#y")
     assert "hush" not in str(error.value)

@@ -17,7 +17,7 @@ from tessarr.store.fsspec.client_errors import (
     find_hidden_failure,
     raises_store_errors,
 )
-from tessarr.store.object.urls import SCHEMES
+from tessarr.store.object.urls import SCHEMES, hide_query
 from tessarr.store.transient import get_status, is_transient, iterate_causes
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Files:
     def _format_location(self, path: str) -> str:
         """Return the URL of a path, for messages."""
         try:
-            return str(self._original_fs.unstrip_protocol(path))
+            return hide_query(str(self._original_fs.unstrip_protocol(path)))
         except Exception:  # noqa: BLE001 (any file system; the path suffices)
             return path
 

@@ -14,6 +14,7 @@ from tessarr.format.registry import set_public_module
 from tessarr.store.class_names import is_instance_of
 from tessarr.store.fsspec.client_errors import build_store_error, find_hidden_failure
 from tessarr.store.fsspec.files import Files, FileSettings, get_protocols
+from tessarr.store.object.urls import hide_query
 from tessarr.store.repr_mixin import DescribedStore
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class FsspecStore(DescribedStore):
             store = cls._build(arguments, ForeignStore(files, read_only=is_fixed))
         store._files = files
         suffix = ", read_only=True" if read_only else ""
-        store._text = f"{cls.__name__}({fs.unstrip_protocol(path)!r}{suffix})"
+        store._text = f"{cls.__name__}({hide_query(fs.unstrip_protocol(path))!r}{suffix})"
         return store
 
     @classmethod
@@ -314,11 +315,12 @@ def _suggest_scheme(scheme: str) -> str:
 
 def _open_filesystem(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
     scheme = url.rsplit("::", maxsplit=1)[-1].split("://", maxsplit=1)[0].lower()
+    shown = hide_query(url)
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
         raise UnsupportedError(
-            f"cannot open {url!r}: URLs with the scheme {scheme!r} need the package fsspec"
+            f"cannot open {shown!r}: URLs with the scheme {scheme!r} need the package fsspec"
             f"{scheme_hint(scheme)}",
             kind="missing_package",
             extension=scheme,
@@ -326,7 +328,7 @@ def _open_filesystem(url: str, storage_options: Mapping[str, Any]) -> tuple[Any,
     try:
         fs, path = url_to_fs(url, **storage_options)
     except Exception as error:
-        raised = _build_opening_error(error, url, scheme)
+        raised = _build_opening_error(error, shown, scheme)
         if raised is error:
             raise
         raise raised from error

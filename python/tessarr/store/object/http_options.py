@@ -35,6 +35,7 @@ HTTP_OPTIONS: Final[dict[str, Rule]] = {
     **COMMON_OPTIONS,
     **SESSION_OPTIONS,
     "allow_redirects": Accept((True,), USE_FSSPEC),
+    "anon": Accept((True, "true"), "pass the authorization as the option auth or headers"),
     "client_kwargs": Nest(SESSION_OPTIONS),
     "encoded": IGNORED,  # the engine keeps escapes of the URL, and encodes keys
     "get_client": Refuse(USE_FSSPEC),

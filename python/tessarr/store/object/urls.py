@@ -94,16 +94,29 @@ def parse_object_url(url: str) -> ObjectURL | None:
 def hide_query(url: str) -> str:
     """Return a URL for messages, without its password and the values of its query.
 
+    The parts of a chained URL are treated separately.
+
     Examples
     --------
     >>> hide_query("https://me:secret@host/x?sig=secret")
     'https://host/x?…'
+    >>> hide_query("simplecache::ftp://me:secret@host/x?y")
+    'simplecache::ftp://host/x?y'
     """
+    return "::".join(map(_hide_in_part, url.split("::")))
+
+
+def _hide_in_part(url: str) -> str:
     start, separator, rest = url.partition("://")
-    path, query, _ = rest.partition("?")
-    host, slash, path = path.partition("/")
-    host = host.rpartition("@")[2] if start in {"http", "https"} else host
-    return f"{start}{separator}{host}{slash}{path}{'?…' if query else ''}"
+    is_web = start.lower() in {"http", "https"}
+    authority, slash, path = rest.partition("/")
+    user, _, host = authority.rpartition("@")
+    if user and (is_web or ":" in user):
+        authority = host
+    path, mark, query = f"{authority}{slash}{path}".partition("?")
+    if mark and not (is_web or "sig=" in query):
+        return f"{start}{separator}{path}?{query}"
+    return f"{start}{separator}{path}{'?…' if query else ''}"
 
 
 def _build(
@@ -111,7 +124,17 @@ def _build(
 ) -> ObjectURL:
     if not bucket:
         name = "container" if kind == "azure" else "bucket"
-        raise ArgumentError(f"cannot open {url!r}: the URL lacks a {name}")
+        raise ArgumentError(f"cannot open {hide_query(url)!r}: the URL lacks a {name}")
+    if "@" in bucket:
+        raise ArgumentError(
+            f"cannot open {hide_query(url)!r}: the URL has credentials; pass them as "
+            "storage_options, such as key and secret"
+        )
+    if kind == "azure" and "sig=" in prefix.partition("?")[2]:
+        raise ArgumentError(
+            f"cannot open {hide_query(url)!r}: the URL has a signature; pass it as the option "
+            "sas_token, or open https://ACCOUNT.blob.core.windows.net/CONTAINER/…?…"
+        )
     return ObjectURL(kind, bucket, prefix.strip("/"), settings or {})
 
 
@@ -239,8 +262,9 @@ def _parse_account(url: str, authority: str, path: str) -> ObjectURL:
     settings = _read_azure_host(host.lower())
     if settings is None:
         raise ArgumentError(
-            f"cannot open {url!r}: {host!r} is not the host of a storage account, such as "
-            "account.dfs.core.windows.net; pass other hosts as the option account_host"
+            f"cannot open {hide_query(url)!r}: {host!r} is not the host of a storage "
+            "account, such as account.dfs.core.windows.net; pass other hosts as the option "
+            "account_host"
         )
     if not separator:
         container, _, path = path.partition("/")
