@@ -44,6 +44,21 @@ def test_opening_consolidated_group_is_one_request(cloud: Cloud) -> None:
     assert len(cloud.proxy.requests) == 2
 
 
+def test_consolidation_reads_and_writes_each_document_once(cloud: Cloud) -> None:
+    """The write has the version of the first read as its precondition, and the result is bound."""
+    options = cloud.storage_options
+    group = tessarr.create_group(cloud.url("g"), storage_options=options)
+    for name in "abc":
+        group.create_array(name, shape=4, dtype="u1")
+    for _ in range(2):  # the second one replaces copies
+        cloud.proxy.reset_counts()
+        group = tessarr.consolidate_metadata(cloud.url("g"), storage_options=options)
+        assert sorted(name for name, _ in group.arrays()) == ["a", "b", "c"]
+        assert len(cloud.proxy.requests) == 6  # 4 documents, a listing, and the write
+    group.attrs["title"] = "t"
+    assert tessarr.open_group(cloud.url("g"), storage_options=options).attrs["title"] == "t"
+
+
 @pytest.mark.parametrize("settings", [{}, {"compressors": None}, {"shards": 16}])
 def test_change_of_element_is_two_requests(cloud: Cloud, settings: dict[str, Any]) -> None:
     """A conditional write needs the value that it changes."""

@@ -117,7 +117,7 @@ def test_listing_respects_the_concurrency_of_the_store() -> None:
 
 def test_consolidation_reads_documents_concurrently() -> None:
     store, _ = create_members()
-    store.expect(1, 1, 1, MEMBERS)
+    store.expect(1, 1, MEMBERS)
     tessarr.consolidate_metadata(store)
     members = [line for line in store.log if line.startswith("get a")]
     assert len(members) == len(set(members)) == store.most == MEMBERS

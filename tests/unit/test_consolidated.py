@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 
 import tessarr
 from tessarr.errors import MetadataError, NotFoundError, TessarrWarning
+from tessarr.flow.consolidate import consolidate
+from tessarr.flow.open import MARKERS
+from tessarr.flow.run import Hold, perform_request
 from tessarr.store.wrappers.instrumented import CountingStore
-from tessarr.stores import MemoryStore
+from tessarr.stores import LoggingStore, MemoryStore
 
 GROUP_V3 = {"zarr_format": 3, "node_type": "group"}
 
@@ -67,6 +71,38 @@ def test_consolidated_group_needs_no_request_after_opening(
     assert group.consolidated
     assert changed(store, lambda: look(group)) == {}
     assert [path for path, _ in group.members(None)] == PATHS
+
+
+def test_consolidation_reads_documents_once(filled: MemoryStore, zarr_format: Any) -> None:
+    """The group that consolidation returns needs no further request."""
+    calls: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: calls.append(record.getMessage().partition(":")[0])
+    store = LoggingStore(filled, log_handler=handler)
+    group = tessarr.consolidate_metadata(store, zarr_format=zarr_format)
+    names = [holder(zarr_format), *(f"{path}/{MARKERS[zarr_format][0]}" for path in ("a/x", "top"))]
+    assert [calls.count(f"open {name!r}") for name in names] == [1, 1, 1]
+    calls.clear()
+    look(group)
+    assert calls == []
+
+
+def test_consolidation_of_group_that_changes_meanwhile_reads_again(filled: MemoryStore) -> None:
+    """A change after the group was opened is in the copies and in the document."""
+    flow = consolidate("", zarr_format=3 if "zarr.json" in filled else 2)
+    request = next(flow)
+    root = tessarr.open_group(filled)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            if isinstance(request, Hold):
+                root.attrs["t"] = 2
+                root["top"].attrs["t"] = 3
+            request = flow.send(perform_request(request, filled))
+    meta, copies = end.value.value
+    top = copies.find("top")
+    assert top is not None
+    assert (meta.attributes, top.attributes) == ({"t": 2}, {"t": 3})
+    assert tessarr.open_consolidated(filled).attrs.asdict() == {"t": 2}
 
 
 def test_consolidated_group_has_same_nodes(consolidated: MemoryStore) -> None:

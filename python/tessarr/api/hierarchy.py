@@ -214,10 +214,7 @@ def consolidate_metadata(
     """
     resolved, base = locate_node(store, "r+", path, storage_options=storage_options)
     flow = consolidate.consolidate(base, zarr_format=zarr_format, name=metadata_key)
-    _, form = run_flow(flow, resolved)
-    meta, copies = run_flow(
-        consolidate.find_consolidated(base, zarr_format=form, name=metadata_key), resolved
-    )
+    meta, copies = run_flow(flow, resolved)
     return bind_node(meta, resolved, base, read_only=False, copies=copies)
 
 

@@ -16,14 +16,13 @@ from tessarr.flow.open import (
     prefix_of,
     read_documents,
 )
-from tessarr.flow.run import Change, Delete, Flow, Get, Hold, Replace
+from tessarr.flow.run import Change, Delete, Flow, Get, Hold, KnownDocument, Replace
 from tessarr.format import json
 from tessarr.format.node_path import join
 from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2
 from tessarr.metadata.consolidated import (
     MEMBER,
-    ZMETADATA,
     Consolidated,
     is_equivalent,
     read_marks,
@@ -86,31 +85,48 @@ def find_consolidated(
     also contains the group's own documents. A mark means that a program is changing a node, or
     died during a change. The function then reads the documents of the nodes instead.
     """
-    prefix = prefix_of(path)
     if zarr_format != 2 and name is None:
-        document = yield Get(prefix + "zarr.json")
+        document = yield Get(copies_key(path, 3))
         if document is not None:
-            meta = parse_v3(document, path)
-            if not isinstance(meta, GroupMeta):
-                raise not_found_error(path, "group", other=True)
-            if meta.consolidated is None:
-                raise _no_copies_error(path)
-            return meta, (yield from _read_trusted_copies(meta, path, marked=marked))
+            return (yield from _read_copies(document, path, 3, marked=marked))
     if zarr_format == 3:
         raise not_found_error(path, "group", 3)
-    key = prefix + (name or ZMETADATA)
-    document = yield Get(key)
+    document = yield Get(_key_of(path, 2, name))
     if document is None:
         if all(mark is None for mark in (yield _marker_requests(path))):
             raise not_found_error(path, "group", zarr_format)
         raise _no_copies_error(path)
-    meta = parse_copies_v2(document, key)
+    return (yield from _read_copies(document, path, 2, name=name, marked=marked))
+
+
+def _read_copies(
+    document: bytes,
+    path: str,
+    zarr_format: ZarrFormat,
+    *,
+    name: str | None = None,
+    marked: bool = False,
+) -> Flow[tuple[GroupMeta, Consolidated]]:
+    """Return the group at `path` and the consolidated metadata in a document."""
+    if zarr_format == 3:
+        meta = parse_v3(document, path)
+        if not isinstance(meta, GroupMeta):
+            raise not_found_error(path, "group", other=True)
+        if meta.consolidated is None:
+            raise _no_copies_error(path)
+        return meta, (yield from _read_trusted_copies(meta, path, marked=marked))
+    meta = parse_copies_v2(document, _key_of(path, 2, name))
     consolidated = yield from _read_trusted_copies(meta, path, marked=marked)
     consolidated.name = name
     own_meta = consolidated.find(path)
     if not isinstance(own_meta, GroupMeta):
         own_meta = yield from open_group(path, zarr_format=2)
     return own_meta, consolidated
+
+
+def _key_of(path: str, zarr_format: ZarrFormat, name: str | None) -> str:
+    """Return the key of the document with the copies, which may have another name in format 2."""
+    return copies_key(path, zarr_format) if name is None else prefix_of(path) + name
 
 
 def _read_trusted_copies(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Consolidated]:
@@ -140,8 +156,8 @@ def consolidate(
     zarr_format: ZarrFormat | None = None,
     name: str | None = None,
     warn: bool = True,
-) -> Flow[tuple[int, ZarrFormat]]:
-    """Copy the documents of all nodes below a group to one document.
+) -> Flow[tuple[GroupMeta, Consolidated]]:
+    """Copy the documents of all nodes below a group to one document; return the new copies.
 
     Parameters
     ----------
@@ -157,7 +173,7 @@ def consolidate(
     Returns
     -------
     tuple
-        The number of nodes with copies, and the format.
+        The group and its copies, as `find_consolidated` returns them.
 
     Raises
     ------
@@ -171,17 +187,18 @@ def consolidate(
     This takes one listing per group, one or three requests per node, and one replacement. The
     lock of the key ``.copies`` excludes programs that mark their changes in copies of the group.
     """
-    meta = yield from open_group(path, zarr_format=zarr_format)
+    seen = KnownDocument()
+    meta = yield from open_group(path, zarr_format=zarr_format, seen=seen)
     form = meta.zarr_format
     if form == 3 and name is not None:
         message = f"group {path or '/'!r} is of format 3, which has no document {name!r} for it"
         raise ArgumentError(message, path=path)
 
-    def copy_nodes(*_: object) -> Flow[int]:
-        return rebuild_copies(path, form, name=name, warn=warn)
+    def copy_nodes(*_: object) -> Flow[bytes]:
+        return rebuild_copies(path, form, name=name, warn=warn, seen=seen)
 
-    count: int = yield Hold((prefix_of(path) + ".copies",), copy_nodes)
-    return count, form
+    document: bytes = yield Hold((prefix_of(path) + ".copies",), copy_nodes)
+    return (yield from _read_copies(document, path, form, name=name))
 
 
 def rebuild_copies(
@@ -191,8 +208,9 @@ def rebuild_copies(
     name: str | None = None,
     warn: bool = False,
     is_active: Callable[[str], bool] | None = None,
-) -> Flow[int]:
-    """Rebuild the copies of a group from the stored documents; return the number of nodes below.
+    seen: KnownDocument | None = None,
+) -> Flow[bytes]:
+    """Rebuild the copies of a group from the stored documents; return the new document.
 
     If another program changes the document with the copies concurrently, the function reads the
     nodes again.
@@ -205,15 +223,21 @@ def rebuild_copies(
         As for `consolidate`.
     is_active
         Returns whether the program that stored a mark may still change nodes; the mark then stays.
+    seen
+        The document of the group, if the caller has read it in format 3. If it is outdated, the
+        replacement fails and the function reads it again.
 
     Raises
     ------
     StoreError
         If every attempt conflicts with another program.
     """
-    key = copies_key(path, form) if name is None else prefix_of(path) + name
+    key = _key_of(path, form, name)
+    seen = seen or KnownDocument()
     for attempt in range(_TRIES):
-        old = yield Get(key)
+        old = seen.document if attempt == 0 else None
+        if old is None:
+            old = yield Get(key, seen)
         nodes = yield from _read_stored_documents(path, form, warn=warn and attempt == 0)
         if form == 2:
             nodes[""] = yield from _read_group_documents(path)
@@ -232,8 +256,8 @@ def rebuild_copies(
             }
         new = replace_copies(base, form, nodes)
         document = consolidated_copies.dump_copies(replace_marks(new, form, live), form)
-        if (yield Replace(key, document, old)):
-            return len(nodes) - (form == 2)
+        if (yield Replace(key, document, old, seen)):
+            return document
     raise StoreError(
         f"cannot consolidate group {path or '/'!r}: other programs change nodes below it "
         "continually; try again later",

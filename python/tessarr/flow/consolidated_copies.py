@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.errors import StoreError
 from tessarr.flow.open import prefix_of
-from tessarr.flow.run import Flow, Get, Replace
+from tessarr.flow.run import Flow, Get, KnownDocument, Replace
 from tessarr.format import json
 from tessarr.format.node_path import ancestors, join
 from tessarr.format.user_warnings import warn_user
@@ -178,10 +178,11 @@ def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str
         return dump_copies(replace_marks(new, zarr_format, marks), zarr_format)
 
     requests = tuple(Get(prefix_of(node) + name) for node in nodes for name in names)
+    seen = KnownDocument()
     for _ in range(_TRIES):
-        old = yield Get(key)
+        old = yield Get(key, seen)
         new = make(old, *(yield requests))
-        if new == old or (yield Replace(key, new, old)):
+        if new == old or (yield Replace(key, new, old, seen)):
             return
     raise StoreError(
         f"cannot change {key!r}: other programs changed it {_TRIES} times",

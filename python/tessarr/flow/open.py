@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.errors import NotFoundError
-from tessarr.flow.run import Flow, Get, Size
+from tessarr.flow.run import Flow, Get, KnownDocument, Size
 from tessarr.format import json
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
@@ -102,6 +102,7 @@ def find_node(
     copies: str | None = None,
     within: ZarrFormat | None = None,
     attributes: bool = True,
+    seen: KnownDocument | None = None,
 ) -> Flow[Node | None]:
     """Return the metadata of the node at `path`, or None if the node does not exist.
 
@@ -121,10 +122,12 @@ def find_node(
         no groups.
     attributes
         Whether to read attributes of format 2, which have a separate document.
+    seen
+        Receives the document of format 3, if it exists and `within` is not 2.
     """
     prefix = prefix_of(path)
     if zarr_format != 2 and within != 2:
-        document = yield Get(prefix + "zarr.json")
+        document = yield Get(prefix + "zarr.json", seen)
         if document is not None:
             return parse_v3(document, path)
         if zarr_format == 3:
@@ -211,9 +214,11 @@ def open_array(
     return meta
 
 
-def open_group(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[GroupMeta]:
+def open_group(
+    path: str, *, zarr_format: ZarrFormat | None = None, seen: KnownDocument | None = None
+) -> Flow[GroupMeta]:
     """Return the metadata of the group at `path`; raise an error if it is absent."""
-    meta = yield from find_node(path, zarr_format=zarr_format, kind="group")
+    meta = yield from find_node(path, zarr_format=zarr_format, kind="group", seen=seen)
     if not isinstance(meta, GroupMeta):
         raise not_found_error(path, "group", zarr_format, other=meta is not None)
     return meta

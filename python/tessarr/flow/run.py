@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -58,6 +58,9 @@ T = TypeVar("T")
 _MAX_CONCURRENCY: Final = 64
 """The maximum number of concurrent reads of a batch."""
 
+_ABSENT: Final = b""
+"""The version of an absent key."""
+
 
 class Request:
     """A request of a flow to its store."""
@@ -74,25 +77,55 @@ class Request:
         raise NotImplementedError
 
 
+@dataclass(slots=True)
+class KnownDocument:
+    """The last known content of a document, if any."""
+
+    last: tuple[bytes, bytes | None] | None = None
+    """The document and its version, which is None after a transaction stored it."""
+
+    @property
+    def document(self) -> bytes | None:
+        """The document, or None if it is unknown or absent."""
+        return None if self.last is None else self.last[0]
+
+    def became(self, document: bytes) -> None:
+        """Record the document that a transaction stored."""
+        self.last = document, None
+
+    def take(self) -> tuple[bytes, bytes] | None:
+        """Return and forget the document and its version, for a conditional write."""
+        last, self.last = self.last, None
+        if last is None or last[1] is None:
+            return None
+        return last[0], last[1]
+
+
 @dataclass(frozen=True, slots=True)
 class Get(Request):
     """Read a document; the response is bytes, or None if the key is absent.
 
-    A document that is larger than the options allow raises a `MetadataError`.
+    A document that is larger than the options allow raises a `MetadataError`. `seen` receives the
+    document with its version, for a later `Replace` or `Change` without a read.
     """
 
     key: str
+    seen: KnownDocument | None = field(default=None, compare=False)
 
     @property
-    def read_call(self) -> tuple[str, str]:
-        return "get", self.key
+    def read_call(self) -> tuple[str, str] | None:
+        return ("get", self.key) if self.seen is None else None
 
     def perform(self, store: Store) -> bytes | None:
+        limit = current().metadata_bytes
         try:
-            return store.get(self.key, limit=current().metadata_bytes)
+            if self.seen is None:
+                return store.get(self.key, limit=limit)
+            self.seen.last = store.get_version(self.key, limit=limit)
         except (DataError, UnicodeEncodeError) as error:
             _raise_for_key(error, self.key)
             raise
+        return self.seen.document
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +135,7 @@ class TryRequest(Request):
     request: Get | ListDir
 
     @property
-    def read_call(self) -> tuple[str, str]:
+    def read_call(self) -> tuple[str, str] | None:
         return self.request.read_call
 
     def perform(self, store: Store) -> Any:
@@ -123,25 +156,6 @@ class Put(Request):
         store.put(self.key, self.data)
 
 
-@dataclass(slots=True)
-class KnownDocument:
-    """The last known content of a document, if any."""
-
-    last: tuple[bytes, bytes | None] | None = None
-    """The document and its version, which is None after a transaction stored it."""
-
-    def became(self, document: bytes) -> None:
-        """Record the document that a transaction stored."""
-        self.last = document, None
-
-    def take(self) -> tuple[bytes, bytes] | None:
-        """Return and forget the document and its version, for a conditional write."""
-        last, self.last = self.last, None
-        if last is None or last[1] is None:
-            return None
-        return last[0], last[1]
-
-
 @dataclass(frozen=True, slots=True)
 class Create(Request):
     """Store a value if the key is absent; the response is a bool."""
@@ -156,14 +170,23 @@ class Create(Request):
 
 @dataclass(frozen=True, slots=True)
 class Replace(Request):
-    """Store a value if the current one is `expected` (None: absent); the response is a bool."""
+    """Store a value if the current one is `expected` (None: absent); the response is a bool.
+
+    If `seen` has the version of `expected`, the store compares versions and needs no read.
+    """
 
     key: str
     data: bytes | None
     expected: bytes | None
+    seen: KnownDocument | None = None
 
     def perform(self, store: Store) -> bool:
-        return store.replace(self.key, self.data, self.expected)
+        if self.expected is None:
+            return store.write(self.key, self.data, _ABSENT)[0]
+        last = None if self.seen is None else self.seen.take()
+        if last is None:
+            return store.replace(self.key, self.data, self.expected)
+        return store.write(self.key, self.data, last[1])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,20 +405,14 @@ Flow: TypeAlias = Generator[Request | tuple[Request, ...], Any, T]
 
 def read_known_document(store: Store, key: str) -> tuple[bytes, KnownDocument] | None:
     """Return a document, and its version for a later `Change` without a read."""
-    try:
-        versioned = store.get_version(key, limit=current().metadata_bytes)
-    except (DataError, UnicodeEncodeError) as error:
-        _raise_for_key(error, key)
-        raise
-    if versioned is None:
-        return None
-    document, version = versioned
-    return document, KnownDocument((document, version))
+    seen = KnownDocument()
+    document = Get(key, seen).perform(store)
+    return None if document is None else (document, seen)
 
 
 def create_document(store: Store, key: str, data: bytes, seen: KnownDocument) -> bool:
     """Store a document unless the key exists; return whether it was stored."""
-    is_stored, version = store.write(key, data, b"")
+    is_stored, version = store.write(key, data, _ABSENT)
     if is_stored:
         seen.last = data, version
     return is_stored
