@@ -1,7 +1,8 @@
-"""Fixture with every kind of store."""
+"""Fixtures with every kind of store, and with an environment without settings of stores."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,3 +26,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     port = request.getfixturevalue(request.param)
     with open_cloud(_CLOUDS[request.param], port) as cloud:
         yield open_object_url(cloud.url("root"), cloud.storage_options)
+
+
+@pytest.fixture
+def empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Remove all variables and files that settings of object stores may come from."""
+    words = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_", "SERVICE_", "IDENTITY_", "CLOUDSDK_")
+    for name in list(os.environ):
+        if name.startswith(words) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))

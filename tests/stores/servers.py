@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import unquote
 from urllib.request import Request, urlopen
 
 import pytest
@@ -18,7 +19,21 @@ import pytest
 from stores import clouds
 from stores.proxy import Answer, Handler, Proxy, run_proxy, run_server
 
-__all__ = ["Answer", "Files", "Proxy", "file_server", "gcs", "kvstore_spec", "run_server", "s3"]
+__all__ = [
+    "QUICK_RETRIES",
+    "Answer",
+    "Files",
+    "Proxy",
+    "file_server",
+    "gcs",
+    "kvstore_spec",
+    "run_server",
+    "s3",
+    "take_requests",
+]
+
+QUICK_RETRIES = {"max_retries": 4, "initial_delay": "1ms", "max_delay": "2ms"}
+"""A spec of retries without a wait."""
 
 
 _KEYS = {"AWS_ACCESS_KEY_ID": clouds.KEYS["key"], "AWS_SECRET_ACCESS_KEY": clouds.KEYS["secret"]}
@@ -46,6 +61,13 @@ def kvstore_spec(kind: str, proxy: Proxy, path: str) -> dict[str, Any]:
     if kind == "s3":
         spec |= {"endpoint": proxy.url, "aws_region": "us-east-1"}
     return spec
+
+
+def take_requests(proxy: Proxy, word: str = "") -> list[str]:
+    """Return the requests since the last call that contain a word."""
+    taken = [line for line in proxy.requests if word in unquote(line)]
+    proxy.reset_counts()
+    return taken
 
 
 @contextmanager

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,14 +18,7 @@ from tessarr.errors import NotFoundError, StoreError, TessarrError
 from tessarr.store.object.object_store import ObjectStore
 from tessarr.store.object.open import open_object_url
 
-
-@pytest.fixture(autouse=True)
-def empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Remove all variables and files that settings may come from."""
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "STORAGE_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("empty_environment")
 
 
 def open_store(cloud: Cloud, path: str = "", **options: Any) -> ObjectStore:

@@ -11,17 +11,19 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, StoreError
+from tessarr.extensions import BytesBytesCodec, register_codec
 from tessarr.store import ForeignStore, MemoryStore, Store
 from tessarr.store.transient import is_transient, is_unapplied
 from tessarr.store.wrappers.staged import StagedStore
-from tessarr.stores import LimitedStore, Limits, RetryingStore
+from tessarr.stores import FsspecStore, LimitedStore, Limits, RetryingStore
 
 
 class Tally:
@@ -546,3 +548,34 @@ def test_cause_of_error_is_classified() -> None:
     lost = ConnectionError("lost, and then busy")
     lost.__cause__ = error
     assert is_unapplied(lost) is False
+
+
+@register_codec
+@dataclass(frozen=True)
+class FailingCodec(BytesBytesCodec):
+    """A codec that may refuse to encode."""
+
+    name = "test.picky"
+    takes: ClassVar[bool] = True
+
+    def encode(self, data: Any, /) -> bytes:
+        if not self.takes:
+            raise LookupError("not today")
+        return bytes(data)
+
+    def decode(self, data: Any, /, out: Any = None) -> bytes:
+        del out
+        return bytes(data)
+
+
+@pytest.mark.slow
+def test_user_codec_error_passes_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a user's codec during a write passes unchanged, without a retry."""
+    store = RetryingStore(FsspecStore.from_url("memory://errors-of-others"))
+    array = tessarr.create_array(store, shape=4, dtype="i4", chunks=2, compressors=FailingCodec())
+    array[:2] = 1
+    monkeypatch.setattr(FailingCodec, "takes", False)
+    with pytest.raises(LookupError, match="not today"):
+        array[1] = 7
+    monkeypatch.undo()
+    assert array[:2].tolist() == [1, 1]

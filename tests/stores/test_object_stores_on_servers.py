@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,14 +14,7 @@ from tessarr.store.object.object_store import ObjectStore
 from tessarr.store.object.open import open_object_url
 from tessarr.stores import HTTPStore, S3Store
 
-
-@pytest.fixture(autouse=True)
-def empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Remove all variables and files that settings may come from."""
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "STORAGE_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("empty_environment")
 
 
 def open_store(cloud: Cloud, path: str, **options: Any) -> ObjectStore:
