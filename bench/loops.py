@@ -34,7 +34,7 @@ def measure(row: LoopRow, rounds: int, seconds: float) -> dict[str, float]:
             if result is not None:
                 results.setdefault(name, result)
         done += 1
-    first = next(iter(results.values()), None)
+    first: Any = next(iter(results.values()), None)
     for name, result in results.items():
         if not np.array_equal(result, first):
             raise SystemExit(f"{row.name}: the result of {name} differs")

@@ -1,12 +1,16 @@
-"""Rows of stores: Zip files, creation of small arrays, and counts of stored chunks."""
+"""Rows of stores: Zip files, new arrays, counts of stored chunks, encoders and the import."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+import zlib
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,8 +23,11 @@ __all__ = ["make_rows"]
 def make_rows(folder: Path) -> Iterator[LoopRow]:
     """Yield the rows."""
     yield from _make_zip_rows(folder)
-    yield _make_creation_row(folder)
+    yield _make_creation_row(folder, 3)
+    yield _make_creation_row(folder, 2)
     yield _make_count_row(folder)
+    yield from _make_codec_rows()
+    yield _make_import_row()
 
 
 def _make_zip_rows(folder: Path) -> Iterator[LoopRow]:
@@ -68,31 +75,27 @@ def _make_zip_rows(folder: Path) -> Iterator[LoopRow]:
     )
 
 
-def _make_creation_row(folder: Path) -> LoopRow:
-    """Return the row of 200 scalar arrays."""
+def _make_creation_row(folder: Path, zarr_format: Literal[2, 3]) -> LoopRow:
+    """Return the row of 200 scalar arrays of a format."""
     import h5py
     import zarr
 
     numbers = count()
 
-    def create_tessarr() -> None:
-        group = tessarr.create_group(folder / f"t{next(numbers)}", zarr_format=2)
-        for index in range(200):
-            group.create_array(f"a{index}", shape=(), dtype="f8")
-
-    def create_zarr() -> None:
-        group = zarr.create_group(folder / f"z{next(numbers)}", zarr_format=2)
+    def create(library: Any) -> None:
+        path = str(folder / f"new{next(numbers)}")
+        group = library.create_group(path, zarr_format=zarr_format)
         for index in range(200):
             group.create_array(f"a{index}", shape=(), dtype="f8")
 
     def create_h5py() -> None:
-        with h5py.File(folder / f"h{next(numbers)}.h5", "w") as file:
+        with h5py.File(folder / f"new{next(numbers)}.h5", "w") as file:
             for index in range(200):
                 file.create_dataset(f"a{index}", shape=(), dtype="f8")
 
     return LoopRow(
-        "create 200 scalar arrays",
-        {"tessarr": create_tessarr, "h5py": create_h5py, "zarr": create_zarr},
+        f"create 200 scalar arrays, format {zarr_format}",
+        {"tessarr": lambda: create(tessarr), "h5py": create_h5py, "zarr": lambda: create(zarr)},
         {"h5py": 1.5},
     )
 
@@ -100,7 +103,7 @@ def _make_creation_row(folder: Path) -> LoopRow:
 def _make_count_row(folder: Path) -> LoopRow:
     """Return the row of the number of 100 000 stored chunks."""
     array = tessarr.create_array(
-        folder / "chunks", shape=(1000, 100, 10), chunks=(1, 1, 10), dtype="u1", compressors=None
+        folder / "chunks", shape=(100, 1000), chunks=1, dtype="u1", compressors=None
     )
     array[...] = 1
 
@@ -119,4 +122,47 @@ def _make_count_row(folder: Path) -> LoopRow:
         "count 100 000 stored chunks",
         {"tessarr": lambda: array.nchunks_initialized, "scandir": walk},
         {"scandir": 3},
+    )
+
+
+def _make_codec_rows() -> Iterator[LoopRow]:
+    """Yield the rows of encoders: Zstandard 1.5.7 of another package, and zlib at level 9."""
+    import zstandard
+
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(500_000).tobytes()
+    waves = 280 + 20 * np.sin(np.arange(1000) / 100)[:, None]
+    degrees = (waves + rng.standard_normal((1000, 500))).round(1).tobytes()
+    encode, encoder = tessarr.codecs.Zstd(3).encode, zstandard.ZstdCompressor(3)
+    yield LoopRow(
+        "zstd level 3, noisy float64",
+        {"tessarr": lambda: len(encode(noise)), "zstandard": lambda: len(encoder.compress(noise))},
+        {"zstandard": 1.1},
+    )
+    gzip = tessarr.codecs.GZip(9)
+    ratio = len(gzip.encode(degrees)) / len(zlib.compress(degrees, 9))
+    yield LoopRow(
+        f"gzip level 9, rounded float64; {ratio:.2f} of zlib's bytes",
+        {
+            "tessarr": lambda: gzip.encode(degrees) and None,
+            "zlib": lambda: zlib.compress(degrees, 9) and None,
+        },
+        {"zlib": 1},
+    )
+
+
+def _make_import_row() -> LoopRow:
+    """Return the row of the import of the TensorStore interface in a new process."""
+
+    def run(module: str) -> None:
+        subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+
+    return LoopRow(
+        "import",
+        {
+            "tessarr": lambda: run("tessarr.tensorstore"),
+            "tensorstore": lambda: run("tensorstore"),
+            "numpy": lambda: run("numpy"),
+        },
+        {"tensorstore": 1.2},
     )

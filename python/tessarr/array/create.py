@@ -25,7 +25,8 @@ from tessarr.indexing.array_likes import (
     values_in_memory,
 )
 from tessarr.indexing.assigned_values import is_raised_by_value
-from tessarr.metadata.build import AUTO, build_array_meta, encode_fill_value, is_auto
+from tessarr.metadata.build import AUTO, encode_fill_value, is_auto
+from tessarr.metadata.known_settings import build_known_meta
 from tessarr.node.replace import replace_node
 from tessarr.store.adapt import get_dimension_separator, get_user_store
 from tessarr.transfer import is_lazy
@@ -273,7 +274,7 @@ def _build_meta(
             keywords["fill_value"] = initial.fill(keywords["dtype"])
     if shape is None:
         raise TypeError("a new array needs a shape, or data")
-    return build_array_meta(shape=shape, **keywords)
+    return build_known_meta({**keywords, "shape": shape})
 
 
 def _load_values(data: Any) -> Any:

@@ -243,7 +243,12 @@ def create_nodes(
 
 def dump_documents(meta: Node) -> dict[str, bytes]:
     """Return the documents of a node by name, its marker first."""
-    return {"zarr.json": v3.dump(meta)} if meta.zarr_format == 3 else v2.dump(meta)
+    documents: dict[str, bytes] | None = meta.derived.get(dump_documents)
+    if documents is None:
+        documents = {"zarr.json": v3.dump(meta)} if meta.zarr_format == 3 else v2.dump(meta)
+        if isinstance(meta, ArrayMeta) and not meta.attributes:
+            meta.derived[dump_documents] = documents  # many new arrays may share the metadata
+    return documents
 
 
 def create_ancestors(path: str, meta: Node, within: str | None = None) -> Flow[bool]:

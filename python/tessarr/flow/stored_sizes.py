@@ -9,8 +9,9 @@ from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Flow, List, Size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.metadata.node import ArrayMeta
-    from tessarr.types import Shape
 
 __all__ = ["count_stored_chunks", "list_keys", "measure_stored_bytes"]
 
@@ -32,23 +33,38 @@ def measure_stored_bytes(path: str) -> Flow[int]:
 
 def count_stored_chunks(path: str, meta: ArrayMeta) -> Flow[int]:
     """Return the number of stored chunks of an array, with all subchunks of stored shards."""
-    keys = yield from list_keys(path)
-    cells = (meta.chunk_key_encoding.decode(key, meta.rank) for key in keys)
-    return sum(_count_chunks_in(meta, cell) for cell in cells if cell is not None)
+    prefix = prefix_of(path)
+    keys = yield List(prefix)
+    encoding, rank = meta.chunk_key_encoding, meta.rank
+    if not rank:
+        return sum(encoding.decode(key[len(prefix) :], 0) is not None for key in keys)
+    columns = []
+    for axis, indices in enumerate(encoding.decode_columns(keys, prefix, rank)):
+        numbers = _Numbers(_select_counter(meta, axis))
+        columns.append(map(numbers.__getitem__, indices))
+    return sum(map(prod, zip(*columns, strict=True)))
 
 
-def _count_chunks_in(meta: ArrayMeta, cell: Shape) -> int:
-    """Return the number of chunks of the stored object at `cell` inside of the array."""
-    cuts = meta.chunk_grid.cuts
-    lengths = [
-        min(size - axis.start(index), axis.length(index))
-        for axis, index, size in zip(cuts, cell, meta.shape, strict=True)
-    ]
-    if any(length <= 0 for length in lengths):
-        return 0
+class _Numbers(dict[int | str, int]):
+    """The number of chunks of an object along one axis, by its index along the axis."""
+
+    def __init__(self, count: Callable[[int], int]) -> None:
+        self._count = count
+
+    def __missing__(self, index: int | str) -> int:
+        number = self[index] = self._count(int(index))
+        return number
+
+
+def _select_counter(meta: ArrayMeta, axis: int) -> Callable[[int], int]:
+    """Return a function that counts the chunks of an object inside of the array along an axis."""
     if not meta.is_sharded:
-        return 1
-    return prod(
-        -(-length // chunk_length)
-        for length, chunk_length in zip(lengths, meta.chunk_shape, strict=True)
-    )
+        return meta.grid_shape[axis].__gt__
+    cuts, length = meta.chunk_grid.cuts[axis], meta.shape[axis]
+    chunk_length = meta.chunk_shape[axis]
+
+    def count(index: int) -> int:
+        inside = min(length - cuts.start(index), cuts.length(index))
+        return -(-max(inside, 0) // chunk_length)
+
+    return count

@@ -56,6 +56,34 @@ class ChunkKeyEncoding(ABC):
     def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
         """Return the chunk coordinates of `key`, or None if it is not the key of a chunk."""
 
+    def decode_columns(
+        self, keys: Sequence[str], prefix: str, rank: int
+    ) -> list[tuple[int | str, ...]]:
+        """Return the chunk coordinates of many keys, as a column for each axis.
+
+        Parameters
+        ----------
+        keys
+            Keys of an array; the method ignores those of other values than chunks.
+        prefix
+            The prefix of the keys of the array.
+        rank
+            The rank of the array, at least 1.
+
+        Returns
+        -------
+        list
+            The columns. An index may be a number or its decimal text.
+
+        Examples
+        --------
+        >>> DefaultKeys().decode_columns(["a/zarr.json", "a/c/0/12", "a/c/1/7"], "a/", 2)
+        [('0', '1'), ('12', '7')]
+        """
+        decoded = (self.decode(key[len(prefix) :], rank) for key in keys)
+        cells = [cell for cell in decoded if cell is not None]
+        return [*zip(*cells, strict=True)] if cells else [()] * rank
+
     def description(self) -> object:
         """Return the encoding for the engine; by default a function of the chunk coordinates."""
         return self._encode_checked
@@ -81,6 +109,8 @@ def _decode_indices(parts: list[str], rank: int) -> tuple[int, ...] | None:
 class _SeparatedKeys(ChunkKeyEncoding):
     """The base class of the encodings that the engine implements."""
 
+    first: ClassVar[tuple[str, ...]] = ()
+    """The parts of a key before the indices."""
     separator: Separator = "/"
 
     @classmethod
@@ -94,6 +124,16 @@ class _SeparatedKeys(ChunkKeyEncoding):
 
     def description(self) -> dict[str, object]:
         return {"kind": self.name, "separator": self.separator}
+
+    def decode_columns(
+        self, keys: Sequence[str], prefix: str, rank: int
+    ) -> list[tuple[int | str, ...]]:
+        text = "\0".join(keys)
+        if text.count("\0") >= len(keys):  # a key contains the separator
+            return super(_SeparatedKeys, self).decode_columns(keys, prefix, rank)
+        name = re.escape(self.separator).join([*self.first, *[f"({_INDEX.pattern})"] * rank])
+        found = re.findall(rf"(?:\A|\0){re.escape(prefix)}{name}(?![^\0])", text)
+        return [*zip(*found, strict=True)] if rank > 1 and found else [tuple(found)] * rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +149,11 @@ class DefaultKeys(_SeparatedKeys):
     """
 
     name = "default"
+    first = ("c",)
     separator: Separator = "/"
 
     def encode(self, cell: Sequence[int]) -> str:
-        return self.separator.join(("c", *map(str, cell)))
+        return self.separator.join((*self.first, *map(str, cell)))
 
     def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
         first, *parts = key.split(self.separator)

@@ -94,7 +94,7 @@ class ArrayMeta:
     )
     """Memo: values derived from these metadata."""
     shared: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Memo: values that metadata with another shape and the same grid share; see `resized`."""
+    """Memo: values that metadata with another shape or other attributes share."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ArrayMeta, _get_members(self)
@@ -134,6 +134,12 @@ class ArrayMeta:
         new = replace(self, shape=shape, chunk_grid=chunk_grid)
         if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid:
             object.__setattr__(new, "shared", self.shared)
+        return new
+
+    def with_attributes(self, attributes: JSONObject) -> ArrayMeta:
+        """Return the metadata with other attributes."""
+        new = replace(self, attributes=attributes)
+        object.__setattr__(new, "shared", self.shared)
         return new
 
     @property
