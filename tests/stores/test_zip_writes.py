@@ -46,6 +46,19 @@ def test_close_removes_garbage(tmp_path: Path, in_memory: bool) -> None:
     assert values.tolist() == [9] * 10 + [4] * 85 + [0] * 5
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_close_after_deletion_of_all_values_leaves_empty_zip(
+    tmp_path: Path, in_memory: bool
+) -> None:
+    location: Any = io.BytesIO() if in_memory else tmp_path / "a.zip"
+    with ZipStore(location, mode="w") as store:
+        store["a"] = b"1"
+        store.flush()
+        del store["a"]
+    assert read_zip(location) == {}
+    assert (len(location.getvalue()) if in_memory else location.stat().st_size) == 22
+
+
 def test_little_garbage_in_large_file_stays(tmp_path: Path) -> None:
     """Closing copies a large file only if a fifth of it is unused."""
     path = tmp_path / "a.zip"

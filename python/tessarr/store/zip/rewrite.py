@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -110,10 +111,10 @@ def _plan_moves(file: File, start: int, table: EntryTable) -> _Plan:
     ends = start + np.cumsum(header_lengths + lengths)
     fields["offset"] = ends - header_lengths - lengths
     fields["limit"] = ends
-    joined = np.append(False, begins[1:] == (begins + lengths)[:-1]) & (header_lengths == 0)
+    joined = (begins[1:] == (begins + lengths)[:-1]) & (header_lengths[1:] == 0)
     runs = []
-    firsts = np.flatnonzero(~joined).tolist()
-    for first, after in zip(firsts, [*firsts[1:], len(table)], strict=True):
+    bounds = [0, *(np.flatnonzero(~joined) + 1).tolist(), len(table)]
+    for first, after in pairwise(bounds if len(table) else []):
         header = headers.get(first, b"")
         target = int(fields["offset"][first])
         length = int(lengths[first:after].sum())
