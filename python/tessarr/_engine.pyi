@@ -361,7 +361,7 @@ class ObjectStore(Store):
         prefix: str,
         options: list[tuple[str, str]],
         *,
-        headers: list[tuple[str, str]],
+        headers: Sequence[tuple[str, str]],
         connection: dict[str, Any],
         credentials: Callable[[], Mapping[str, Any]] | None = None,
         read_only: bool = False,

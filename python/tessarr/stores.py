@@ -5,9 +5,9 @@ from __future__ import annotations
 from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store, StoreLike, StoreMapping
 from tessarr.store.fsspec.store import FsspecStore, FSStore
 from tessarr.store.object.azure_store import AzureStore
+from tessarr.store.object.connection import ConnectionSettings
 from tessarr.store.object.gcs_store import GCSStore
 from tessarr.store.object.http_store import HTTPStore
-from tessarr.store.object.object_store import ConnectionSettings
 from tessarr.store.object.s3_store import S3Store
 from tessarr.store.protocol import StoreProtocol
 from tessarr.store.sqlite import SQLiteStore

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import pytest
 
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.store.object.open import open_object_url
-from tessarr.stores import AzureStore, GCSStore, HTTPStore, S3Store, Store
+from tessarr.store.states import describe_location
+from tessarr.stores import AzureStore, ConnectionSettings, GCSStore, HTTPStore, S3Store, Store
 
-
-@pytest.fixture(autouse=True)
-def empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Remove all variables and files that settings may come from."""
-    words = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_", "SERVICE_", "IDENTITY_", "CLOUDSDK_")
-    for name in list(os.environ):
-        if name.startswith(words) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("empty_environment")
 
 
 def get_keys() -> dict[str, str]:
@@ -117,6 +110,28 @@ def test_unknown_keyword_is_argument_error_with_suggestion() -> None:
         S3Store("bucket", regoin="x")  # type: ignore[call-arg]
     with pytest.raises(ArgumentError, match="AzureStore has no option acount_name"):
         AzureStore.from_url("az://box", {"acount_name": "x"})
+
+
+@pytest.mark.parametrize("cls", [S3Store, GCSStore, AzureStore, HTTPStore])
+def test_signature_has_documented_keywords(cls: Any) -> None:
+    """Editors and ``help`` show each keyword, those of connections included."""
+    names = [*signature(cls).parameters]
+    assert names[: len(cls._location)] == [*cls._location]
+    assert {"timeout_s", "retries", "headers"} <= set(names)
+    assert names[-1] == "read_only"  # those of connections are the last
+    keywords = set(names[len(cls._location) :])
+    assert keywords <= set(cls._table)
+    documented = cls.__doc__ + ConnectionSettings.__doc__
+    assert all(name in documented for name in keywords)
+
+
+def test_order_of_keywords_does_not_matter() -> None:
+    stores = [
+        S3Store("b", region="x", profile=None, timeout_s=1),
+        S3Store("b", timeout_s=1, region="x"),
+    ]
+    assert stores[0] == stores[1]
+    assert describe_location(stores[0]) == describe_location(stores[1])
 
 
 def test_read_only_store_refuses_changes() -> None:

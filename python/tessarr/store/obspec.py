@@ -33,16 +33,12 @@ def adapt_obspec(store: Any, *, read_only: bool = False) -> Store:
     read_only = read_only or not all(hasattr(store, name) for name in ("put", "delete"))
     adapted: Any
     if is_instance_of(store, "obstore", "LocalStore"):
-        adapted = _FolderStore(store.prefix or "/", read_only=read_only)
+        adapted = LocalStore(store.prefix or "/", read_only=read_only)
     else:
         adapted = _ObspecStore(ObspecAdapter(store), read_only=read_only)
     adapted._user_store = store
     result: Store = adapted
     return result
-
-
-class _FolderStore(LocalStore):
-    """The folder of an ``obstore.store.LocalStore``."""
 
 
 class _ObspecStore(ForeignStore):

@@ -47,7 +47,7 @@ def describe_location(store: Store) -> Any:
     if isinstance(store, ZipStore):
         return "zip", store.path
     if isinstance(store, DescribedStore):
-        arguments = store._arguments.items()
+        arguments = sorted(store._arguments.items())
         kept = tuple((name, value) for name, value in arguments if name not in _RUNTIME_ARGUMENTS)
         return type(store).__name__, kept
     user_store = get_user_store(store)

@@ -12,16 +12,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GATEWAY_STATUSES",
-    "NOT_IMPLEMENTED",
     "classify_error",
     "get_status",
     "is_transient",
     "is_unapplied",
     "iterate_causes",
 ]
-
-NOT_IMPLEMENTED: Final = 501
-"""The status of a server that does not support the method of a request."""
 
 GATEWAY_STATUSES: Final = frozenset({500, 502, 504})
 """Statuses that do not show whether the server applied the request."""

@@ -81,10 +81,6 @@ class _ZarrPythonStore(ForeignStore):
         return partial(adapt_zarr_python, read_only=self.read_only), (self.object.store,)
 
 
-class _FolderStore(LocalStore):
-    """The folder of a ``zarr.storage.LocalStore``."""
-
-
 def _build_native_store(store: Any, *, read_only: bool) -> Store | None:
     """Return Tessarr's own store for the location of a store; None if it has none.
 
@@ -93,7 +89,7 @@ def _build_native_store(store: Any, *, read_only: bool) -> Store | None:
     import zarr.storage
 
     if type(store) is zarr.storage.LocalStore:
-        return _FolderStore(store.root, read_only=read_only)
+        return LocalStore(store.root, read_only=read_only)
     if type(store) is zarr.storage.FsspecStore:
         from tessarr.store.fsspec.store import FsspecStore
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from http.client import responses
 from threading import Lock
@@ -21,7 +22,7 @@ from tessarr.store.object.urls import SCHEMES, hide_query
 from tessarr.store.transient import get_status, is_transient, iterate_causes
 
 if TYPE_CHECKING:
-    from tessarr.store.protocol import OpenedValue
+    from collections.abc import Callable
 
 __all__ = ["FileSettings", "Files", "get_protocols"]
 
@@ -136,14 +137,9 @@ class Files:
             keys = [unquote(key) for key in keys]
         return keys
 
-    @raises_store_errors("read", *_ABSENT)
     def get(self, key: str) -> bytes | None:
-        try:
-            data: bytes = self._fs.cat_file(self._to_path(key))
-        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
-            self._check_absent(error, self._to_path(key))
-            return None
-        return data
+        opened = self.open_head(key, None)
+        return None if opened is None else opened.read(0, opened.size)
 
     def _is_absent(self, error: BaseException, path: str) -> bool:
         """Return whether an error of the file system means that a key is absent."""
@@ -204,7 +200,7 @@ class Files:
         )
 
     @raises_store_errors("read", *_ABSENT)
-    def open_head(self, key: str, count: int | None) -> OpenedValue | None:
+    def open_head(self, key: str, count: int | None) -> _OpenedFile | None:
         """Open a file and read its first bytes, or all."""
         path = self._to_path(key)
         options = {} if count is None else {"start": 0, "end": count}
@@ -213,15 +209,15 @@ class Files:
         except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
             if count is None:
                 self._check_absent(error, path)
-            if self._is_absent(error, path):
                 return None
-            return self.open_head(key, None)  # servers refuse empty ranges with various errors
+            # Servers refuse empty ranges with various errors.
+            return None if self._is_absent(error, path) else self.open_head(key, None)
         if count is not None and len(data) >= count:
             return self.open_value(key)
         return _OpenedFile(self, path, len(data), data)
 
     @raises_store_errors("read", *_ABSENT)
-    def open_value(self, key: str) -> OpenedValue | None:
+    def open_value(self, key: str) -> _OpenedFile | None:
         fs, path = self._fs, self._to_path(key)
         try:
             fs.invalidate_cache(path.rpartition("/")[0])
@@ -268,13 +264,8 @@ class Files:
 
     @raises_store_errors("list")
     def list(self, prefix: str) -> builtins.list[str]:
-        fs, path = self._fs, self._to_path(prefix).rstrip("/")
-        try:
-            fs.invalidate_cache(path)
-            keys = [key for key in self._to_keys(fs.find(path)) if key.startswith(prefix)]
-        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
-            self._check_list_error(error, path)
-            keys = []
+        paths = self._list_folder(prefix, self._fs.find)
+        keys = [key for key in self._to_keys([*paths]) if key.startswith(prefix)]
         self._check_can_list(prefix, listed=bool(keys))
         return keys
 
@@ -286,13 +277,7 @@ class Files:
         """
         if self._is_web:
             return None
-        fs, path = self._fs, self._to_path(prefix).rstrip("/")
-        try:
-            fs.invalidate_cache(path)
-            entries: dict[str, Any] = fs.find(path, detail=True)
-        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
-            self._check_list_error(error, path)
-            entries = {}
+        entries = self._list_folder(prefix, partial(self._fs.find, detail=True))
         keys = self._to_keys([*entries])
         states = {key: _get_state(info) for key, info in zip(keys, entries.values(), strict=True)}
         known = {key[len(prefix) :]: state for key, state in states.items() if state is not None}
@@ -300,18 +285,23 @@ class Files:
 
     @raises_store_errors("list")
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        fs, path = self._fs, self._to_path(prefix).rstrip("/")
-        try:
-            fs.invalidate_cache(path)
-            entries = fs.ls(path, detail=True)
-        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
-            self._check_list_error(error, path)
-            entries = []
+        entries = self._list_folder(prefix, partial(self._fs.ls, detail=True))
         self._check_can_list(prefix, listed=bool(entries))
-        members = [entry for entry in entries if entry["name"].strip("/") != path.strip("/")]
+        path = self._to_path(prefix).strip("/")
+        members = [entry for entry in entries if entry["name"].strip("/") != path]
         keys = [entry["name"] for entry in members if entry["type"] != "directory"]
         prefixes = [entry["name"] for entry in members if entry["type"] == "directory"]
         return self._to_keys(keys), [f"{name}/" for name in self._to_keys(prefixes)]
+
+    def _list_folder(self, prefix: str, request: Callable[[str], Any]) -> Any:
+        """Return the response to a request for the path of a folder; {} if it is absent."""
+        path = self._to_path(prefix).rstrip("/")
+        try:
+            self._fs.invalidate_cache(path)
+            return request(path)
+        except Exception as error:  # noqa: BLE001 (raised unless the file is absent)
+            self._check_list_error(error, path)
+            return {}
 
     def _check_list_error(self, error: Exception, path: str) -> None:
         """Raise the error of a listing, unless it means an absent folder."""

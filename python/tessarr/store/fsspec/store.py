@@ -377,39 +377,21 @@ def _unwrap_filesystem(fs: Any, path: str) -> tuple[Any, str]:
 
 
 def _get_shared_files(fs: Any, root: str, settings: FileSettings) -> Files:
-    """Return the shared object for a location; its users share its locks."""
-    location = (*_get_identity(fs), root, settings)
-    with _open_files_lock:
-        files = _open_files.get(location)
-        if files is None:
-            files = Files(fs, root, settings)
-            if not isinstance(location[0], _Identity):
-                files.identity = repr(location)
-            _open_files[location] = files
-    return files
-
-
-def _get_identity(fs: Any) -> tuple[object, ...]:
-    """Return a value that is equal for interchangeable file systems.
+    """Return the shared object for a location; its users share its locks.
 
     fsspec itself returns one file system for equal arguments, unless the class forbids it.
     """
-    if not getattr(fs, "cachable", False):
-        return (_Identity(fs),)
-    return type(fs), repr(fs.storage_args), repr(sorted(fs.storage_options.items()))
-
-
-class _Identity:
-    """A wrapper that is equal only for the same object."""
-
-    def __init__(self, value: object) -> None:
-        self._object = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and other._object is self._object
-
-    def __hash__(self) -> int:
-        return id(self._object)
+    location: tuple[object, ...] = id(fs), root, settings  # while it is open, no other has its id
+    if is_shareable := getattr(fs, "cachable", False):
+        arguments = repr(fs.storage_args), repr(sorted(fs.storage_options.items()))
+        location = type(fs), *arguments, root, settings
+    with _open_files_lock:
+        files = _open_files.get(location)
+        if files is None:
+            files = _open_files[location] = Files(fs, root, settings)
+            if is_shareable:
+                files.identity = repr(location)
+    return files
 
 
 set_public_module("tessarr.stores", FsspecStore, FSStore)

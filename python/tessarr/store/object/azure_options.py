@@ -19,6 +19,7 @@ from tessarr.store.object.options import (
     Split,
     add_prefixes,
     merge_settings,
+    omit,
     read_environment,
 )
 
@@ -36,16 +37,12 @@ def _to_host_url(value: Any) -> str:
     return to_url(text if "://" in text else f"https://{text}")
 
 
-def _further(name: str, convert: Any = to_text) -> Set:
-    return Set(name, convert)
-
-
 _KEY: Final = Set("account_key")
 _ACCOUNT: Final = Set("account_name")
 _TENANT: Final = Set("tenant_id")
 _SAS: Final = Set("sas_token")
 _CONTAINER: Final = Refuse("the URL names the container")
-_MSI_ENDPOINT: Final = _further("azure_msi_endpoint", to_url)
+_MSI_ENDPOINT: Final = Set("azure_msi_endpoint", to_url)
 
 _ENGINE_OPTIONS: Final[dict[str, Rule]] = {
     "account": _ACCOUNT,
@@ -62,27 +59,27 @@ _ENGINE_OPTIONS: Final[dict[str, Rule]] = {
     "client_secret": Set("client_secret"),
     "tenant_id": _TENANT,
     "authority_id": _TENANT,
-    "authority_host": _further("azure_storage_authority_host"),
+    "authority_host": Set("azure_storage_authority_host"),
     "use_emulator": Accept(
         (False, "false"), "pass connection_string='UseDevelopmentStorage=true' instead"
     ),
     "endpoint": Set("endpoint", to_url),
-    "use_fabric_endpoint": _further("azure_use_fabric_endpoint", to_bool),
+    "use_fabric_endpoint": Set("azure_use_fabric_endpoint", to_bool),
     "msi_endpoint": _MSI_ENDPOINT,
     "identity_endpoint": _MSI_ENDPOINT,
-    "object_id": _further("azure_object_id"),
-    "msi_resource_id": _further("azure_msi_resource_id"),
-    "federated_token_file": _further("azure_federated_token_file"),
-    "use_azure_cli": _further("azure_use_azure_cli", to_bool),
+    "object_id": Set("azure_object_id"),
+    "msi_resource_id": Set("azure_msi_resource_id"),
+    "federated_token_file": Set("azure_federated_token_file"),
+    "use_azure_cli": Set("azure_use_azure_cli", to_bool),
     "skip_signature": Set("anonymous", to_bool),
     "container_name": _CONTAINER,
     "disable_tagging": IGNORED,  # stores do not tag
-    "fabric_token_service_url": _further("azure_fabric_token_service_url", to_url),
-    "fabric_workload_host": _further("azure_fabric_workload_host"),
-    "fabric_session_token": _further("azure_fabric_session_token"),
-    "fabric_cluster_identifier": _further("azure_fabric_cluster_identifier"),
-    "credential_type": _further("azure_credential_type"),
-    "encryption_key": _further("azure_storage_encryption_key"),
+    "fabric_token_service_url": Set("azure_fabric_token_service_url", to_url),
+    "fabric_workload_host": Set("azure_fabric_workload_host"),
+    "fabric_session_token": Set("azure_fabric_session_token"),
+    "fabric_cluster_identifier": Set("azure_fabric_cluster_identifier"),
+    "credential_type": Set("azure_credential_type"),
+    "encryption_key": Set("azure_storage_encryption_key"),
     "connection_string": Split(parse_connection_string),
     "anon": Set("anonymous", to_bool),
 }
@@ -191,11 +188,8 @@ def resolve_azure(container: str, prefix: str, explicit: Mapping[str, Any]) -> E
     environment = read_environment(AZURE_OPTIONS, AZURE_ENVIRONMENT, os.environ, "AzureStore")
     account = explicit.get("account_name")
     if account and environment.get("account_name", account) != account:
-        environment = {n: value for n, value in environment.items() if n not in _ACCOUNT_SETTINGS}
+        environment = omit(environment, _ACCOUNT_SETTINGS)
     settings = merge_settings(explicit, environment, _CREDENTIALS)
-    if settings.get("anonymous"):
-        for name in _CREDENTIALS - {"anonymous"}:
-            settings.pop(name, None)
     if not settings.get("account_name"):
         raise ArgumentError(
             f"AzureStore: no setting names the account of the container {container!r}; pass the "

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from tessarr.format.registry import set_public_module
 from tessarr.store.object.azure_options import AZURE_OPTIONS, resolve_azure
-from tessarr.store.object.object_store import ConnectionSettings, ObjectStore
+from tessarr.store.object.connection import ConnectionSettings
+from tessarr.store.object.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,10 +15,26 @@ if TYPE_CHECKING:
     from tessarr.store.object.options import OptionTable
     from tessarr.store.object.urls import StoreKind
 
-__all__ = ["AzureStore"]
+__all__ = ["AzureSettings", "AzureStore"]
 
 
-class AzureStore(ObjectStore):
+class AzureSettings(ConnectionSettings, total=False):
+    """Keywords of `AzureStore`, which describes them."""
+
+    account_name: str | None
+    account_key: str | None
+    sas_token: str | None
+    connection_string: str | None
+    endpoint: str | None
+    client_id: str | None
+    client_secret: str | None
+    tenant_id: str | None
+    bearer_token: str | None
+    anonymous: bool | None
+    credentials: Callable[[], Mapping[str, Any]] | None
+
+
+class AzureStore(ObjectStore, keywords=AzureSettings):
     """A store in a container of Azure Blob Storage.
 
     Parameters
@@ -49,7 +66,7 @@ class AzureStore(ObjectStore):
         before the token expires.
     read_only : bool, default False
         Refuse every change (`ReadOnlyError`).
-    **connection
+    **settings
         The settings of `ConnectionSettings`, and any other name of ``storage_options``: arguments
         of adlfs, such as ``credential``, and options of the ``object_store`` crate.
 
@@ -76,40 +93,8 @@ class AzureStore(ObjectStore):
     _location: ClassVar[tuple[str, ...]] = ("container", "prefix")
     _resolve = staticmethod(resolve_azure)
 
-    def __new__(
-        cls,
-        container: str,
-        prefix: str = "",
-        *,
-        account_name: str | None = None,
-        account_key: str | None = None,
-        sas_token: str | None = None,
-        connection_string: str | None = None,
-        endpoint: str | None = None,
-        client_id: str | None = None,
-        client_secret: str | None = None,
-        tenant_id: str | None = None,
-        bearer_token: str | None = None,
-        anonymous: bool | None = None,
-        credentials: Callable[[], Mapping[str, Any]] | None = None,
-        read_only: bool = False,
-        **connection: Unpack[ConnectionSettings],
-    ) -> Self:
-        options = {
-            "account_name": account_name,
-            "account_key": account_key,
-            "sas_token": sas_token,
-            "connection_string": connection_string,
-            "endpoint": endpoint,
-            "client_id": client_id,
-            "client_secret": client_secret,
-            "tenant_id": tenant_id,
-            "bearer_token": bearer_token,
-            "anonymous": anonymous,
-            "credentials": credentials,
-            "read_only": read_only,
-        }
-        return cls._create({"container": container, "prefix": prefix}, {**options, **connection})
+    def __new__(cls, container: str, prefix: str = "", **settings: Unpack[AzureSettings]) -> Self:
+        return cls._create({"container": container, "prefix": prefix}, settings)
 
 
 set_public_module("tessarr.stores", AzureStore)

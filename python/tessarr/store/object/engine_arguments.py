@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tessarr.errors import ArgumentError
+from tessarr.store.object.connection import ConnectionSettings, build_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,28 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EngineArguments", "build_bucket_arguments", "build_web_arguments"]
 
-_CONNECTION: Final = frozenset(
-    {
-        "ca_bundle",
-        "concurrency",
-        "conditional_writes",
-        "connect_timeout_s",
-        "credentials",
-        "headers",
-        "missing_status",
-        "no_proxy",
-        "proxy",
-        "read_only",
-        "retries",
-        "timeout_s",
-        "verify",
-    }
-)
-"""Settings that all object stores have."""
+_NO_OPTIONS: Final = frozenset({*ConnectionSettings.__annotations__, "credentials"})
+"""Settings that are no options of the ``object_store`` crate."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineArguments:
+class EngineArguments(NamedTuple):
     """The arguments of ``_engine.ObjectStore``.
 
     Parameters
@@ -72,8 +54,8 @@ class EngineArguments:
     url: str
     bucket: str
     prefix: str
-    options: Mapping[str, str]
-    connection: Mapping[str, Any]
+    options: dict[str, str]
+    connection: dict[str, Any]
     headers: tuple[tuple[str, str], ...] = ()
     credentials: Callable[[], Mapping[str, Any]] | None = None
     read_only: bool = False
@@ -121,11 +103,10 @@ def build_bucket_arguments(
     options = {
         names.get(name, name): _to_option_text(value)
         for name, value in settings.items()
-        if value is not None and name not in _CONNECTION
+        if value is not None and name not in _NO_OPTIONS
     }
+    location = (kind, f"{root}/{prefix}" if prefix else root, root.partition("://")[2], prefix)
     scheme = urlsplit(settings.get("endpoint") or "https:").scheme
-    url = f"{root}/{prefix}" if prefix else root
-    location = (kind, url, root.partition("://")[2], prefix)
     is_signed = settings.get("anonymous") is False
     return _build(location, options, settings, scheme, may_be_anonymous=not is_signed)
 
@@ -155,60 +136,18 @@ def _build(
     scheme: str,
     **further: bool,
 ) -> EngineArguments:
-    optional = (
-        *("concurrency", "conditional_writes", "credentials", "read_only", "retries"),
-        "timeout_s",
-    )
-    _check_text(location[1])
-    chosen: dict[str, Any] = {
-        name: settings[name] for name in optional if settings.get(name) is not None
-    }
-    chosen.update(further)
-    return EngineArguments(
-        *location,
-        options,
-        _build_connection(settings, scheme),
-        tuple(settings.get("headers", {}).items()),
-        forbidden_is_absent=403 in settings.get("missing_status", ()),
-        **chosen,
-    )
-
-
-def _check_text(url: str) -> None:
+    url = location[1]
     try:
         url.encode()
     except UnicodeEncodeError as error:
         raise ArgumentError(f"cannot open {url!a}: it is not text in UTF-8") from error
+    names = (name for name in EngineArguments._fields if settings.get(name) is not None)
+    values: dict[str, Any] = {name: settings[name] for name in names}
+    values["headers"] = tuple(settings.get("headers", {}).items())
+    values["forbidden_is_absent"] = 403 in settings.get("missing_status", ())
+    connection = build_connection(settings, scheme)
+    return EngineArguments(*location, options, connection, **{**values, **further})
 
 
 def _to_option_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _build_connection(settings: Settings, scheme: str) -> dict[str, Any]:
-    """Return the settings of connections; without a proxy, those of the environment apply."""
-    names = ("connect_timeout_s", "verify")
-    connection = {name: settings[name] for name in names if name in settings}
-    if path := settings.get("ca_bundle"):
-        connection["ca_certificates"] = _read_certificates(path)
-    proxy, excluded = settings.get("proxy"), settings.get("no_proxy")
-    if proxy is not None:
-        url = proxy if isinstance(proxy, str) else proxy.get(scheme.lower(), "")
-        url = url if "://" in url or not url else f"http://{url}"
-        connection["proxy"] = (url, excluded or "")
-    elif excluded:
-        raise ArgumentError(
-            "the option no_proxy needs the option proxy; for proxies of the environment, set the "
-            "variable NO_PROXY"
-        )
-    return connection
-
-
-def _read_certificates(path: str) -> bytes:
-    try:
-        certificates = Path(path).expanduser().read_bytes()
-    except (OSError, RuntimeError) as error:
-        raise ArgumentError(f"cannot read the certificates in {path!r}: {error}") from error
-    if b"-----BEGIN" not in certificates:
-        raise ArgumentError(f"{path!r} contains no certificates in PEM format")
-    return certificates

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.store.object.common_options import (
     COMMON_OPTIONS,
@@ -21,7 +20,7 @@ from tessarr.store.object.google_credentials import (
     read_token,
     resolve_credential_file,
 )
-from tessarr.store.object.option_values import to_bool, to_path, to_text, to_url
+from tessarr.store.object.option_values import one_of, to_bool, to_path, to_text, to_url
 from tessarr.store.object.options import (
     IGNORED,
     Accept,
@@ -57,12 +56,11 @@ def _to_requester(value: Any) -> Settings:
         return {"requester_pays": True, "project": to_text(value)}
 
 
+_to_mode: Final = one_of("read_only", "read_write", "full_control")
+
+
 def _to_access(value: Any) -> Settings:
-    if value not in ("read_only", "read_write", "full_control"):
-        raise ValueError(
-            f"must be 'read_only', 'read_write' or 'full_control', not {safe_repr(value)}"
-        )
-    return {"read_only": True} if value == "read_only" else {}
+    return {"read_only": True} if _to_mode(value) == "read_only" else {}
 
 
 _BUCKET: Final = Refuse("the URL names the bucket")
@@ -180,12 +178,9 @@ def _complete_credentials(settings: Settings) -> None:
     """Choose one source of credentials, and replace files that the engine does not read."""
     account = settings.pop("service_account", None)
     path = settings.pop("application_credentials", None)
-    if settings.get("anonymous"):
-        for name in _CREDENTIALS - {"anonymous"}:
-            settings.pop(name, None)
-    elif settings.get("credentials") or settings.get("bearer_token"):
+    if any(settings.get(name) for name in ("anonymous", "credentials", "bearer_token")):
         return
-    elif account is not None:
+    if account is not None:
         is_json = account.lstrip().startswith("{")
         name = "google_service_account_key" if is_json else "google_service_account"
         settings[name] = account if is_json else str(Path(account).expanduser())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from tessarr.format.registry import set_public_module
+from tessarr.store.object.connection import ConnectionSettings
 from tessarr.store.object.gcs_options import GCS_OPTIONS, resolve_gcs
-from tessarr.store.object.object_store import ConnectionSettings, ObjectStore
+from tessarr.store.object.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,10 +16,23 @@ if TYPE_CHECKING:
     from tessarr.store.object.options import OptionTable
     from tessarr.store.object.urls import StoreKind
 
-__all__ = ["GCSStore"]
+__all__ = ["GCSSettings", "GCSStore"]
 
 
-class GCSStore(ObjectStore):
+class GCSSettings(ConnectionSettings, total=False):
+    """Keywords of `GCSStore`, which describes them."""
+
+    endpoint: str | None
+    service_account: str | PathLike[str] | Mapping[str, Any] | None
+    application_credentials: str | PathLike[str] | None
+    bearer_token: str | None
+    anonymous: bool | None
+    project: str | None
+    requester_pays: bool | None
+    credentials: Callable[[], Mapping[str, Any]] | None
+
+
+class GCSStore(ObjectStore, keywords=GCSSettings):
     """A store in a bucket of Google Cloud Storage.
 
     Parameters
@@ -47,7 +61,7 @@ class GCSStore(ObjectStore):
         before the token expires.
     read_only : bool, default False
         Refuse every change (`ReadOnlyError`).
-    **connection
+    **settings
         The settings of `ConnectionSettings`, and any other name of ``storage_options``: arguments
         of gcsfs, such as ``token``, and options of the ``object_store`` crate.
 
@@ -76,34 +90,8 @@ class GCSStore(ObjectStore):
     _table: ClassVar[OptionTable] = GCS_OPTIONS
     _resolve = staticmethod(resolve_gcs)
 
-    def __new__(
-        cls,
-        bucket: str,
-        prefix: str = "",
-        *,
-        endpoint: str | None = None,
-        service_account: str | PathLike[str] | Mapping[str, Any] | None = None,
-        application_credentials: str | PathLike[str] | None = None,
-        bearer_token: str | None = None,
-        anonymous: bool | None = None,
-        project: str | None = None,
-        requester_pays: bool | None = None,
-        credentials: Callable[[], Mapping[str, Any]] | None = None,
-        read_only: bool = False,
-        **connection: Unpack[ConnectionSettings],
-    ) -> Self:
-        options = {
-            "endpoint": endpoint,
-            "service_account": service_account,
-            "application_credentials": application_credentials,
-            "bearer_token": bearer_token,
-            "anonymous": anonymous,
-            "project": project,
-            "requester_pays": requester_pays,
-            "credentials": credentials,
-            "read_only": read_only,
-        }
-        return cls._create({"bucket": bucket, "prefix": prefix}, {**options, **connection})
+    def __new__(cls, bucket: str, prefix: str = "", **settings: Unpack[GCSSettings]) -> Self:
+        return cls._create({"bucket": bucket, "prefix": prefix}, settings)
 
 
 set_public_module("tessarr.stores", GCSStore)

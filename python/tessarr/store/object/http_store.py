@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 from tessarr.format.registry import set_public_module
+from tessarr.store.object.connection import ConnectionSettings
 from tessarr.store.object.http_options import HTTP_OPTIONS, resolve_http
-from tessarr.store.object.object_store import ConnectionSettings, ObjectStore
+from tessarr.store.object.object_store import ObjectStore
 from tessarr.store.object.urls import ObjectURL
 
 if TYPE_CHECKING:
@@ -15,10 +16,16 @@ if TYPE_CHECKING:
     from tessarr.store.object.options import OptionTable
     from tessarr.store.object.urls import StoreKind
 
-__all__ = ["HTTPStore"]
+__all__ = ["HTTPSettings", "HTTPStore"]
 
 
-class HTTPStore(ObjectStore):
+class HTTPSettings(ConnectionSettings, total=False):
+    """Keywords of `HTTPStore`, which describes them."""
+
+    params: Mapping[str, str] | None
+
+
+class HTTPStore(ObjectStore, keywords=HTTPSettings):
     """A read-only store on a web server.
 
     Parameters
@@ -28,7 +35,7 @@ class HTTPStore(ObjectStore):
         signature of a signed URL. A name and a password before the host become a header.
     params : mapping of str to str, optional
         Further parameters of the query.
-    **connection
+    **settings
         The settings of `ConnectionSettings`, and any other name of ``storage_options``: arguments
         of fsspec's HTTP file system, such as ``client_kwargs``, and ``auth``.
 
@@ -54,14 +61,8 @@ class HTTPStore(ObjectStore):
     _location: ClassVar[tuple[str, ...]] = ("url",)
     _resolve = staticmethod(resolve_http)
 
-    def __new__(
-        cls,
-        url: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        **connection: Unpack[ConnectionSettings],
-    ) -> Self:
-        return cls._create({"url": url}, {"params": params, **connection})
+    def __new__(cls, url: str, **settings: Unpack[HTTPSettings]) -> Self:
+        return cls._create({"url": url}, settings)
 
     @classmethod
     def _locate(cls, url: str) -> ObjectURL:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import set_public_module
+from tessarr.store.object.connection import ConnectionSettings
 from tessarr.store.object.options import interpret_options
 from tessarr.store.object.urls import hide_query, parse_object_url
 from tessarr.store.repr_mixin import DescribedStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from os import PathLike
+    from collections.abc import Callable, Mapping
 
     from tessarr.store.object.engine_arguments import EngineArguments
     from tessarr.store.object.options import OptionTable
     from tessarr.store.object.urls import ObjectURL, StoreKind
 
-__all__ = ["ConnectionSettings", "ObjectStore"]
+__all__ = ["ObjectStore"]
 
 _SHOWN: Final = frozenset(
     {
@@ -55,53 +55,6 @@ _URLS: Final = frozenset({"endpoint", "url"})
 """Settings that `repr` shows without the values of their queries."""
 
 
-class ConnectionSettings(TypedDict, total=False):
-    """Settings of connections and requests, which all object stores have.
-
-    Attributes
-    ----------
-    concurrency : int, default 64
-        The maximum number of concurrent requests of an operation.
-    timeout_s : float, default 60
-        The maximum time without an answer, or between two parts of an answer.
-    connect_timeout_s : float, default 10
-        The maximum time to connect.
-    retries : int or bool, default 10
-        The maximum number of repetitions of a request after transient errors. None starts later
-        than 180 s after the first attempt.
-    proxy : str
-        The URL of a proxy; "" means none. By default, the variables ``HTTPS_PROXY``,
-        ``HTTP_PROXY`` and ``NO_PROXY`` apply.
-    no_proxy : str
-        Hosts that need no `proxy`, with commas between them.
-    ca_bundle : str or os.PathLike
-        A file in PEM format with certificates of authorities that TLS trusts, beside those of the
-        system.
-    verify : bool, default True
-        Whether TLS verifies certificates.
-    headers : mapping of str to str
-        Headers of each request.
-    conditional_writes : bool, default True
-        Whether changes have a precondition on the version of the value. Without it, concurrent
-        writers of one chunk lose changes.
-    missing_status : tuple of int, default (404,)
-        The status codes that mean an absent key: add 403 for servers that report absent keys as
-        forbidden.
-    """
-
-    concurrency: int
-    timeout_s: float
-    connect_timeout_s: float
-    retries: int | bool
-    proxy: str
-    no_proxy: str
-    ca_bundle: str | PathLike[str]
-    verify: bool
-    headers: Mapping[str, str]
-    conditional_writes: bool
-    missing_status: Iterable[int]
-
-
 class ObjectStore(DescribedStore):
     """A store on an object store, with credentials from its arguments and the environment.
 
@@ -115,29 +68,24 @@ class ObjectStore(DescribedStore):
     """Returns the arguments of the engine for a location and settings."""
     _location: ClassVar[tuple[str, ...]] = ("bucket", "prefix")
     """The arguments that are the location."""
+    __signature__: ClassVar[Signature]
+
+    def __init_subclass__(cls, *, keywords: type[ConnectionSettings] | None = None) -> None:
+        """Show the names of `keywords` in the signature; `Unpack` is for type checkers alone."""
+        if keywords is not None:
+            location = [*signature(cls.__new__).parameters.values()][1:-1]
+            is_common = ConnectionSettings.__annotations__.__contains__
+            names = sorted(keywords.__annotations__, key=is_common)
+            shown = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in names]
+            cls.__signature__ = Signature([*location, *shown])
 
     @classmethod
     def _create(cls, location: Mapping[str, str], options: Mapping[str, Any]) -> Self:
         settings = interpret_options(cls._table, options, cls.__name__)
         arguments = cls._resolve(*location.values(), settings)
-        engine = _engine.ObjectStore(
-            arguments.kind,
-            arguments.url,
-            arguments.bucket,
-            arguments.prefix,
-            list(arguments.options.items()),
-            connection=dict(arguments.connection),
-            headers=list(arguments.headers),
-            credentials=arguments.credentials,
-            read_only=arguments.read_only,
-            concurrency=arguments.concurrency,
-            retries=arguments.retries,
-            timeout_s=arguments.timeout_s,
-            conditional_writes=arguments.conditional_writes,
-            may_be_anonymous=arguments.may_be_anonymous,
-            forbidden_is_absent=arguments.forbidden_is_absent,
-        )
         settings["read_only"] = arguments.read_only
+        pairs = [*arguments.options.items()]
+        engine = _engine.ObjectStore(**{**arguments._asdict(), "options": pairs})
         return cls._build({**location, **settings}, engine)
 
     @classmethod
@@ -197,6 +145,3 @@ def _show(name: str, value: Any) -> str:
     if name in _URLS:
         return f"{name}={hide_query(value)!r}"
     return f"{name}={value!r}" if name in _SHOWN else f"{name}=…"
-
-
-set_public_module("tessarr.stores", ConnectionSettings)

@@ -9,11 +9,15 @@ import re
 from base64 import b64encode
 from math import isfinite
 from os import PathLike, fspath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr._safe_repr import safe_repr
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = [
+    "one_of",
     "to_auth_header",
     "to_bool",
     "to_callable",
@@ -34,6 +38,18 @@ def to_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     raise ValueError(f"must be a str, not {type(value).__name__}")
+
+
+def one_of(*choices: str) -> Callable[[Any], str]:
+    """Return a converter that accepts some texts alone."""
+
+    def to_choice(value: Any) -> str:
+        if value not in choices:
+            allowed = ", ".join(map(repr, choices))
+            raise ValueError(f"must be one of {allowed}, not {safe_repr(value)}")
+        return str(value)
+
+    return to_choice
 
 
 _BOOLS: Final = {

@@ -17,7 +17,7 @@ from tessarr.format.hints import did_you_mean
 from tessarr.store.object.option_values import to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 __all__ = [
     "IGNORED",
@@ -32,6 +32,7 @@ __all__ = [
     "add_prefixes",
     "interpret_options",
     "merge_settings",
+    "omit",
     "read_environment",
 ]
 
@@ -250,7 +251,7 @@ def merge_settings(
     """Return explicit settings, completed by those of the environment.
 
     Explicit credentials replace all credentials of the environment: a key of the user and a
-    session token of the environment do not belong together.
+    session token of the environment do not belong together. Anonymous stores have none.
 
     Examples
     --------
@@ -259,10 +260,12 @@ def merge_settings(
     {'region': 'c', 'key': 'x'}
     """
     chosen = {name: value for name, value in explicit.items() if value is not None}
-    has_credentials = any(chosen.get(name) for name in credentials)
-    completed = {
-        name: value
-        for name, value in environment.items()
-        if not (has_credentials and name in credentials)
-    }
-    return {**completed, **chosen}
+    if any(chosen.get(name) for name in credentials):
+        environment = omit(environment, credentials)
+    merged = {**environment, **chosen}
+    return omit(merged, credentials - {"anonymous"}) if merged.get("anonymous") else merged
+
+
+def omit(settings: Mapping[str, Any], names: Collection[str]) -> Settings:
+    """Return settings without some names."""
+    return {name: value for name, value in settings.items() if name not in names}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
 
 from tessarr.format.registry import set_public_module
-from tessarr.store.object.object_store import ConnectionSettings, ObjectStore
+from tessarr.store.object.connection import ConnectionSettings
+from tessarr.store.object.object_store import ObjectStore
 from tessarr.store.object.s3_options import S3_OPTIONS, resolve_s3
 
 if TYPE_CHECKING:
@@ -14,10 +15,27 @@ if TYPE_CHECKING:
     from tessarr.store.object.options import OptionTable
     from tessarr.store.object.urls import StoreKind
 
-__all__ = ["S3Store"]
+__all__ = ["S3Settings", "S3Store"]
 
 
-class S3Store(ObjectStore):
+class S3Settings(ConnectionSettings, total=False):
+    """Keywords of `S3Store`, which describes them."""
+
+    region: str | None
+    endpoint: str | None
+    access_key_id: str | None
+    secret_access_key: str | None
+    session_token: str | None
+    profile: str | None
+    anonymous: bool | None
+    requester_pays: bool | None
+    virtual_hosted: bool | None
+    server_side_encryption: Literal["AES256", "aws:kms", "aws:kms:dsse", "sse-c"] | None
+    kms_key_id: str | None
+    credentials: Callable[[], Mapping[str, Any]] | None
+
+
+class S3Store(ObjectStore, keywords=S3Settings):
     """A store in a bucket of S3, or of a service with its protocol such as MinIO and R2.
 
     Parameters
@@ -51,7 +69,7 @@ class S3Store(ObjectStore):
         credentials expire.
     read_only : bool, default False
         Refuse every change (`ReadOnlyError`).
-    **connection
+    **settings
         The settings of `ConnectionSettings`, and any other name of ``storage_options``: arguments
         of s3fs, such as ``config_kwargs``, and options of the ``object_store`` crate.
 
@@ -81,42 +99,8 @@ class S3Store(ObjectStore):
     _table: ClassVar[OptionTable] = S3_OPTIONS
     _resolve = staticmethod(resolve_s3)
 
-    def __new__(
-        cls,
-        bucket: str,
-        prefix: str = "",
-        *,
-        region: str | None = None,
-        endpoint: str | None = None,
-        access_key_id: str | None = None,
-        secret_access_key: str | None = None,
-        session_token: str | None = None,
-        profile: str | None = None,
-        anonymous: bool | None = None,
-        requester_pays: bool | None = None,
-        virtual_hosted: bool | None = None,
-        server_side_encryption: Literal["AES256", "aws:kms", "aws:kms:dsse", "sse-c"] | None = None,
-        kms_key_id: str | None = None,
-        credentials: Callable[[], Mapping[str, Any]] | None = None,
-        read_only: bool = False,
-        **connection: Unpack[ConnectionSettings],
-    ) -> Self:
-        options = {
-            "region": region,
-            "endpoint": endpoint,
-            "access_key_id": access_key_id,
-            "secret_access_key": secret_access_key,
-            "session_token": session_token,
-            "profile": profile,
-            "anonymous": anonymous,
-            "requester_pays": requester_pays,
-            "virtual_hosted": virtual_hosted,
-            "server_side_encryption": server_side_encryption,
-            "kms_key_id": kms_key_id,
-            "credentials": credentials,
-            "read_only": read_only,
-        }
-        return cls._create({"bucket": bucket, "prefix": prefix}, {**options, **connection})
+    def __new__(cls, bucket: str, prefix: str = "", **settings: Unpack[S3Settings]) -> Self:
+        return cls._create({"bucket": bucket, "prefix": prefix}, settings)
 
 
 set_public_module("tessarr.stores", S3Store)

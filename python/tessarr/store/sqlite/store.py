@@ -96,12 +96,6 @@ class SQLiteStore(DescribedStore):
         """Close the file; the next use of the store opens it again."""
         self._database.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
 
 def is_sqlite(path: str) -> bool:
     """Return whether a file is an SQLite database."""

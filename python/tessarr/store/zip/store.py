@@ -157,12 +157,6 @@ class ZipStore(DescribedStore):
         """Write the directory and close the file and the store."""
         self._archive.close()
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._arguments == other._arguments
-
-    def __hash__(self) -> int:
-        return super().__hash__()
-
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if not isinstance(self.path, str):
             raise TypeError(f"{self!r} cannot be pickled: it has a file object, not a path")
