@@ -325,6 +325,29 @@ def test_info_without_listing_lacks_stored_size(
             _ = array.nbytes_stored
 
 
+@pytest.mark.parametrize("settings", [{}, {"chunks": 16}])
+def test_copy_from_server_without_listing(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """A copy tries all chunks of an array, with equal chunks and with others."""
+    group = tessarr.create_group(tmp_path / "g")
+    group.create_array("b/a", shape=(64, 64), dtype="u2", chunks=32, fill_value=3)[:32] = 1
+    expected = np.where(np.arange(64)[:, None] < 32, 1, 3).repeat(64, axis=1)
+    with serving(tmp_path, do_GET=refusing(404)) as (url, _):
+        array = tessarr.open_array(f"{url}/g/b/a", mode="r")
+        tessarr.copy_to(array, tmp_path / "copy", **settings)
+        copy = tessarr.open_array(tmp_path / "copy")
+        assert (np.asarray(copy) == expected).all()
+        assert copy.nchunks_initialized == (2 if not settings else 8)
+        copy[:] = 0
+        copy[:] = array
+        assert (np.asarray(copy) == expected).all()
+        with pytest.raises(StoreError, match="cannot list"):
+            tessarr.copy_to(f"{url}/g", tmp_path / "copies", **settings)
+        tessarr.consolidate_metadata(tmp_path / "g")
+        tessarr.copy_to(f"{url}/g", tmp_path / "copies", **settings)
+        copies = tessarr.open_group(tmp_path / "copies", mode="r")
+        assert (np.asarray(copies["b/a"]) == expected).all()
+
+
 def test_listing_of_page_without_names_raises(tmp_path: Path) -> None:
     """A page without file names is no listing of a folder that holds a node."""
     tessarr.create_group(tmp_path / "g").create_array("a", data=[1])

@@ -122,7 +122,7 @@ class NodeCopier:
         assert isinstance(new, ArrayMeta)
         source = join(self.origin.path, step.name)
         pairs = transfer.map_chunk_keys(
-            self.origin.keys_of(step.name), source, old, target_path, new
+            self.origin.chunk_keys_of(step.name, old), source, old, target_path, new
         )
         runs = journal.runs(step.name, len(pairs), "as stored")
         share = step.size_bytes // max(len(pairs), 1)
@@ -233,7 +233,8 @@ def _select_stored_regions(
         return numbers
     stored = np.zeros(old.grid_shape, bool)
     path = join(origin.path, step.name)
-    cells = [cell for _, cell in transfer.find_chunk_keys(origin.keys_of(step.name), path, old)]
+    keys = origin.chunk_keys_of(step.name, old)
+    cells = [cell for _, cell in transfer.find_chunk_keys(keys, path, old)]
     if cells:
         stored[tuple(np.array(cells).T)] = True
 

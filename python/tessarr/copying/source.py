@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
+
 from tessarr.api.open import open as open_node
+from tessarr.api.open import open_group
 from tessarr.array import Array, bind_array
 from tessarr.copying import hdf5, netcdf, netcdf3
 from tessarr.copying.journal import fingerprint
 from tessarr.copying.member_filter import ALL_MEMBERS, MemberFilter
-from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
+from tessarr.errors import ArgumentError, DataError, NotFoundError, StoreError, TessarrError
 from tessarr.flow import walk
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import run_flow
@@ -24,8 +27,6 @@ from tessarr.store.adapt import close_user_store
 from tessarr.store.paths import expand_user
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tessarr.copying.report import CopiedLink, Skipped
     from tessarr.store import Store
     from tessarr.types import ZarrFormat
@@ -78,27 +79,46 @@ class StoredSource:
         metas: dict[str, Any] = {"": self.meta}
         if isinstance(self.meta, GroupMeta):
             prefix = len(prefix_of(self.path))
-            members = run_flow(
-                walk.list_members(self.path, self.zarr_format, max_depth=None), self.store
-            )
-            metas.update((path[prefix:], meta) for path, meta in members.items())
+            metas.update((path[prefix:], meta) for path, meta in self._find_members().items())
         selected = member_filter.select_nodes(metas)
         for meta in selected.values():
             if isinstance(meta, TessarrError):
                 raise meta
         return selected
 
+    def _find_members(self) -> dict[str, Any]:
+        """Return the metadata of all nodes below by complete path.
+
+        If the store refuses listings, they come from consolidated metadata.
+        """
+        flow = walk.list_members(self.path, self.zarr_format, max_depth=None)
+        try:
+            return run_flow(flow, self.store)
+        except StoreError as error:
+            if error.retryable or not self.is_consolidated:
+                raise
+        group = open_group(self.store, "r", path=self.path, use_consolidated=True)
+        return {node.path: getattr(node, "_metadata", node) for _, node in group.members(None)}
+
     def array(self, path: str, meta: ArrayMeta) -> Array:
         """Return an array of the source."""
         return bind_array(meta, self.store, join(self.path, path), read_only=True)
 
-    def keys_of(self, path: str) -> list[str]:
-        """Return the keys of a node and of all nodes below."""
+    def chunk_keys_of(self, path: str, meta: ArrayMeta) -> list[str]:
+        """Return the keys of an array; without listings, those of all possible chunks."""
         prefix = prefix_of(join(self.path, path))
+        if self._keys is None:
+            encode = meta.chunk_key_encoding.encode
+            return [prefix + encode(cell) for cell in np.ndindex(meta.grid_shape)]
         return [key for key in self._keys if key.startswith(prefix)]
 
     def fingerprint(self) -> str | None:
-        """Return a hash of the keys and cheap properties of all stored values."""
+        """Return a hash of the keys and cheap properties of all stored values.
+
+        The result is None if the store refuses listings.
+        """
+        if self._keys is None:
+            return None
         return fingerprint(self.store, prefix_of(self.path), self._keys)
 
     def close(self) -> None:
@@ -106,8 +126,13 @@ class StoredSource:
         close_user_store(self.store)
 
     @cached_property
-    def _keys(self) -> list[str]:
-        return self.store.list(prefix_of(self.path))
+    def _keys(self) -> list[str] | None:
+        try:
+            return self.store.list(prefix_of(self.path))
+        except StoreError as error:
+            if error.retryable:
+                raise
+            return None
 
 
 @dataclass
@@ -229,8 +254,6 @@ def _get_node(source: Any, path: str) -> Any:
 
 def _open_numpy_file(path: Any) -> np.ndarray[Any, Any]:
     """Open a file of NumPy's format as a memory map."""
-    import numpy as np
-
     try:
         array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:

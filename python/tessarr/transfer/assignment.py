@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr._engine import LocalStore
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow.open import prefix_of
 from tessarr.indexing.array_likes import has_unit
 from tessarr.options import current
@@ -145,7 +145,12 @@ def _copy_raw_chunks(array: StoredArray, target: Target, value: Any) -> bool:
         or not has_same_chunks(other._metadata, array._metadata)
     ):
         return False
-    keys = other._store.list(prefix_of(other.path))
+    try:
+        keys = other._store.list(prefix_of(other.path))
+    except StoreError as error:
+        if error.retryable:
+            raise
+        return False  # the store refuses listings: the elements are copied
     pairs = map_chunk_keys(keys, other.path, other._metadata, array.path, array._metadata)
     copy_values(other._store, array._store, pairs, memory_bytes=current().copy_bytes)
     new = {key for _, key in pairs}
