@@ -21,7 +21,8 @@ array([0, 7, 7, 0], dtype=uint16)
 
 from __future__ import annotations
 
-from typing import Final
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Final
 
 from tessarr.format.registry import set_public_module
 from tessarr.index_space import (
@@ -37,41 +38,6 @@ from tessarr.index_space import (
     OutputIndexMethod,
     d,
 )
-from tessarr.tensorstore.aliases import (
-    DimSelectionLike,
-    DownsampleMethod,
-    DTypeLike,
-    FutureLike,
-    NumpyIndexingSpec,
-    NumpyIndexTerm,
-    RecheckCacheOption,
-    T,
-)
-from tessarr.tensorstore.batch import Batch
-from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.drivers.array.array_driver import array
-from tessarr.tensorstore.drivers.stack.combine import concat, overlay, stack
-from tessarr.tensorstore.drivers.virtual_chunked.create import (
-    VirtualChunkedReadParameters,
-    VirtualChunkedWriteParameters,
-    virtual_chunked,
-)
-from tessarr.tensorstore.future.future import Future
-from tessarr.tensorstore.future.promise import Promise
-from tessarr.tensorstore.future.write_futures import WriteFutures
-from tessarr.tensorstore.handle.handle import TensorStore
-from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.kvstore.logging import (
-    experimental_update_verbose_logging,
-    parse_tensorstore_flags,
-)
-from tessarr.tensorstore.metrics import (
-    experimental_collect_matching_metrics,
-    experimental_collect_prometheus_format_metrics,
-)
-from tessarr.tensorstore.opening import open
-from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import (
     bfloat16,
     bool,
@@ -105,15 +71,49 @@ from tessarr.tensorstore.schema.data_type import (
     uint64,
     ustring,
 )
-from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.schema.units import Unit
-from tessarr.tensorstore.spec.driver_spec import driver_spec as _driver_spec
-from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.transaction.transaction import Transaction
-from tessarr.tensorstore.views import cast, downsample
 
-_driver_spec("zarr3")  # load the most common driver before the first open
+if TYPE_CHECKING:
+    from tessarr.tensorstore.aliases import (
+        DimSelectionLike,
+        DownsampleMethod,
+        DTypeLike,
+        FutureLike,
+        NumpyIndexingSpec,
+        NumpyIndexTerm,
+        RecheckCacheOption,
+        T,
+    )
+    from tessarr.tensorstore.batch import Batch
+    from tessarr.tensorstore.context.context import Context
+    from tessarr.tensorstore.drivers.array.array_driver import array
+    from tessarr.tensorstore.drivers.stack.combine import concat, overlay, stack
+    from tessarr.tensorstore.drivers.virtual_chunked.create import (
+        VirtualChunkedReadParameters,
+        VirtualChunkedWriteParameters,
+        virtual_chunked,
+    )
+    from tessarr.tensorstore.future.future import Future
+    from tessarr.tensorstore.future.promise import Promise
+    from tessarr.tensorstore.future.write_futures import WriteFutures
+    from tessarr.tensorstore.handle.handle import TensorStore
+    from tessarr.tensorstore.kvstore import KvStore
+    from tessarr.tensorstore.kvstore.logging import (
+        experimental_update_verbose_logging,
+        parse_tensorstore_flags,
+    )
+    from tessarr.tensorstore.metrics import (
+        experimental_collect_matching_metrics,
+        experimental_collect_prometheus_format_metrics,
+    )
+    from tessarr.tensorstore.opening import open
+    from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+    from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.tensorstore.schema.schema import Schema
+    from tessarr.tensorstore.schema.units import Unit
+    from tessarr.tensorstore.spec.open_mode import OpenMode
+    from tessarr.tensorstore.spec.spec import Spec
+    from tessarr.tensorstore.transaction.transaction import Transaction
+    from tessarr.tensorstore.views import cast, downsample
 
 __all__ = [
     "Batch",
@@ -205,6 +205,56 @@ newaxis: Final = None
 
 set_public_module(__name__, *map(globals().get, __all__))
 
+_LAZY_NAMES: Final = {
+    "Batch": "batch",
+    "ChunkLayout": "schema.chunk_layout",
+    "CodecSpec": "schema.codec_spec",
+    "Context": "context.context",
+    "DTypeLike": "aliases",
+    "DimSelectionLike": "aliases",
+    "DownsampleMethod": "aliases",
+    "Future": "future.future",
+    "FutureLike": "aliases",
+    "KvStore": "kvstore",
+    "NumpyIndexTerm": "aliases",
+    "NumpyIndexingSpec": "aliases",
+    "OpenMode": "spec.open_mode",
+    "Promise": "future.promise",
+    "RecheckCacheOption": "aliases",
+    "Schema": "schema.schema",
+    "Spec": "spec.spec",
+    "T": "aliases",
+    "TensorStore": "handle.handle",
+    "Transaction": "transaction.transaction",
+    "Unit": "schema.units",
+    "VirtualChunkedReadParameters": "drivers.virtual_chunked.create",
+    "VirtualChunkedWriteParameters": "drivers.virtual_chunked.create",
+    "WriteFutures": "future.write_futures",
+    "array": "drivers.array.array_driver",
+    "cast": "views",
+    "concat": "drivers.stack.combine",
+    "downsample": "views",
+    "experimental_collect_matching_metrics": "metrics",
+    "experimental_collect_prometheus_format_metrics": "metrics",
+    "experimental_update_verbose_logging": "kvstore.logging",
+    "open": "opening",
+    "overlay": "drivers.stack.combine",
+    "parse_tensorstore_flags": "kvstore.logging",
+    "stack": "drivers.stack.combine",
+    "virtual_chunked": "drivers.virtual_chunked.create",
+}
+"""The modules of the names that are loaded at their first use: the import itself is fast."""
+
 
 def __dir__() -> list[str]:
     return [*__all__]
+
+
+if not TYPE_CHECKING:  # a checker knows all names
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY_NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = _import_module(f"{__name__}.{_LAZY_NAMES[name]}")
+        value = globals()[name] = getattr(module, name)
+        return value

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from tessarr import _engine
 from tessarr._engine import CoalescingStore, PreparedRead
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.store import MemoryStore, Store
 from tessarr.store.wrappers.cache import PooledCacheStore
 from tessarr.store.wrappers.staged import StagedStore
@@ -373,3 +374,6 @@ class Batch:
     def __del__(self) -> None:
         if hasattr(self, "_lock") and not self._submitted:  # no lock: the constructor failed
             self.submit()
+
+
+set_public_module("tessarr.tensorstore", Batch)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from tessarr._engine import as_bool, count_local_requests
 from tessarr._safe_repr import safe_repr
+from tessarr.format.registry import set_public_module
 
 __all__ = [
     "experimental_collect_matching_metrics",
@@ -93,3 +94,10 @@ def _read_metrics(prefix: str) -> list[tuple[str, str, int]]:
         for name, (counted, meaning) in _FILE_METRICS.items()
         if (_PREFIX + name).startswith(prefix)
     ]
+
+
+set_public_module(
+    "tessarr.tensorstore",
+    experimental_collect_matching_metrics,
+    experimental_collect_prometheus_format_metrics,
+)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.future.combine import convert_result
@@ -157,3 +158,6 @@ def _build_handle(read: bool, write: bool, transaction: Any, opened: OpenResult)
         view = propagate_bounds(view, driver.domain)
     mode = "r" * (read and driver.readable) + "w" * (write and driver.writable)
     return build_handle(driver, view, mode, transaction)
+
+
+set_public_module("tessarr.tensorstore", open)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias, overload
 
 from tessarr._safe_repr import safe_repr
+from tessarr.format.registry import set_public_module
 from tessarr.index_space.dimension_names import as_integer
 from tessarr.tensorstore.drivers.cast.cast_driver import cast_handle
 from tessarr.tensorstore.drivers.cast.cast_spec import CastSpec
@@ -112,3 +113,6 @@ def downsample(
     if isinstance(base, Spec):
         return DownsampleSpec.from_base(base, factors, method)
     return downsample_handle(base, factors, method)
+
+
+set_public_module("tessarr.tensorstore", cast, downsample)

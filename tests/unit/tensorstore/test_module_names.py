@@ -26,6 +26,32 @@ def test_import_tessarr_does_not_load_tensorstore_interface() -> None:
     assert not done.stdout.split()
 
 
+@pytest.mark.slow
+def test_import_loads_data_types_and_views_only() -> None:
+    """Other names load their modules at their first use, and do not change names before."""
+    code = (
+        "import sys, tessarr.tensorstore as ts; "
+        "loaded = {name for name in sys.modules if name.startswith('tessarr.tensorstore.')}; "
+        "print(len(loaded), 'tessarr.tensorstore.handle' in loaded); "
+        "print(ts.json, ts.Spec.__module__); "
+        "print(len([getattr(ts, name) for name in ts.__all__]) > 60, ts.json)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    number, data_type, last = done.stdout.splitlines()
+    count, _, has_handle = number.partition(" ")
+    assert int(count) < 12
+    assert has_handle == "False"
+    assert data_type == 'dtype("json") tessarr.tensorstore'
+    assert last == 'True dtype("json")'
+
+
+def test_unknown_name_raises_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"'tessarr\.tensorstore' has no attribute 'opne'"):
+        ts.opne  # type: ignore[attr-defined]  # noqa: B018
+
+
 @pytest.mark.parametrize("name", ts.__all__)
 def test_public_names_exist(name: str) -> None:
     assert hasattr(ts, name)

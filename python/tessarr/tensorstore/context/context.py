@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from tessarr._safe_repr import safe_repr, truncate
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.json.format_json import format_repr
 from tessarr.tensorstore.json.parse import as_json, check_integers, expected_error
@@ -346,3 +347,6 @@ def new_context() -> Context:
 
 ResourceLike: TypeAlias = "str | Resource | Any"
 """The name of a resource, its JSON, or the resource itself."""
+
+
+set_public_module("tessarr.tensorstore", Context)

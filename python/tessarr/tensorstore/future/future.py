@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, Type
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import TooLargeError
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.future.executor import (
     is_interruptible,
     submit,
@@ -570,3 +571,6 @@ def spawn_future(work: Callable[[], Future[T]]) -> Future[T]:
 
     future._work = submit(begin)
     return future
+
+
+set_public_module("tessarr.tensorstore", Future, T)

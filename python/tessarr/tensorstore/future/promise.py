@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.future.future import DONE, FAILED, PENDING, Future, T
 
 __all__ = ["Promise"]
@@ -92,3 +93,6 @@ class Promise(Generic[T]):
         future = getattr(self, "_future", None)
         if future is not None and future._state == PENDING:
             future._finish(FAILED, ArgumentError("nobody can say what the result is any more"))
+
+
+set_public_module("tessarr.tensorstore", Promise)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.future.future import Future
 
 __all__ = ["WriteFutures"]
@@ -149,3 +150,6 @@ class WriteFutures:
 
     def __await__(self) -> Generator[Any, None, None]:
         return self._commit.__await__()
+
+
+set_public_module("tessarr.tensorstore", WriteFutures)

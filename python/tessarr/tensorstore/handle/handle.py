@@ -15,6 +15,7 @@ from tessarr.errors import (
     TessarrError,
     UnsupportedError,
 )
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import Assignable, IndexTransform, View
 from tessarr.index_space.dimension_names import as_integer
 from tessarr.tensorstore.batch import Batch
@@ -590,3 +591,6 @@ def _reopen(spec: Spec, context: Any, view: IndexTransform, mode: str) -> Tensor
     driver, opened_view = spec._bound(context)._driver.open(view, opening).result()
     bounded = None if opened_view is None else propagate_bounds(opened_view, driver.domain)
     return build_handle(driver, bounded, mode)
+
+
+set_public_module("tessarr.tensorstore", TensorStore)

@@ -15,6 +15,7 @@ from tessarr.errors import (
     TooLargeError,
     UnsupportedError,
 )
+from tessarr.format.registry import set_public_module
 from tessarr.format.utf8 import as_bytes, as_text
 from tessarr.index_space.dimension_names import MAX_INT64, MIN_INT64
 from tessarr.store.wrappers.cache import PooledCacheStore
@@ -538,3 +539,6 @@ def _offset(value: Any) -> int:
     if not MIN_INT64 <= result <= MAX_INT64:
         raise TooLargeError(f"byte_range: {safe_repr(result)} is beyond 64 bits")
     return result
+
+
+set_public_module("tessarr.tensorstore", KvStore)

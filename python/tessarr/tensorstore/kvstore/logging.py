@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from tessarr.format.registry import set_public_module
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -97,3 +99,10 @@ def _wrap_logging(store: Any, kind: str) -> Store:
 
 
 experimental_update_verbose_logging(os.environ.get("TENSORSTORE_VERBOSE_LOGGING", ""))
+
+
+set_public_module(
+    "tessarr.tensorstore",
+    experimental_update_verbose_logging,
+    parse_tensorstore_flags,
+)

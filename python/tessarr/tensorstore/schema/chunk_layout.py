@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self, TypeAlias, Unpack
 
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
 from tessarr.tensorstore.json.keywords import with_signature
@@ -411,3 +412,6 @@ def _lengths(layout: LayoutConstraints, usage: int) -> list[int]:
     """Return the hard constraints on the chunk shape; 0 for an unconstrained dimension."""
     result = get_values(layout.grids[usage].lengths, layout.rank, hard=True) or ()
     return [length or 0 for length in result]
+
+
+set_public_module("tessarr.tensorstore", ChunkLayout)

@@ -13,6 +13,7 @@ from tessarr import codec as codecs
 from tessarr._safe_repr import safe_repr
 from tessarr.codec.base import find_codec_by_id
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
 from tessarr.tensorstore.json.parse import (
     check_integers,
@@ -268,3 +269,6 @@ class CodecSpec(Picklable):
 
     def __repr__(self) -> str:
         return format_repr("CodecSpec", self.to_json())
+
+
+set_public_module("tessarr.tensorstore", CodecSpec)

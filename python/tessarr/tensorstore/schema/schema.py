@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import Bounded, IndexDomain, IndexTransform, View
 from tessarr.index_space.dimension_names import as_integer as index64
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
@@ -593,3 +594,6 @@ def _domain_of(shape: Iterable[int]) -> IndexDomain:
             raise TypeError(f"shape: {safe_repr(shape)} is not a list")
         shape = read_items(shape, "shape")
     return IndexDomain._shaped([n if type(n) is int else index64(n) for n in shape])
+
+
+set_public_module("tessarr.tensorstore", Schema)

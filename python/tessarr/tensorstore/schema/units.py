@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import IndexTransform
 from tessarr.tensorstore.json.parse import to_plain_json
 from tessarr.tensorstore.schema.propagate import propagate_values, propagate_values_back
@@ -295,3 +296,6 @@ def propagate_units_back(units: Units, transform: IndexTransform) -> Units:
         lambda _: True,
         "dimension_units",
     )
+
+
+set_public_module("tessarr.tensorstore", Unit)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.json.parse import as_bool, boolean, to_plain_json
 
 if TYPE_CHECKING:
@@ -173,3 +174,6 @@ def read_recheck(value: Any, name: str) -> Recheck:
         return recheck_of(value, name)
     except ArgumentError as error:
         raise TypeError(str(error)) from error
+
+
+set_public_module("tessarr.tensorstore", OpenMode)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import Bounded, Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, new_context
@@ -578,3 +579,6 @@ def spec_of(value: Any) -> Spec:
     if isinstance(value, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": value})
     return Spec._from_json(value)
+
+
+set_public_module("tessarr.tensorstore", Spec)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeAlias
 
 from tessarr.errors import ArgumentError, TessarrError
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.future.executor import submit_uninterrupted
 from tessarr.tensorstore.future.future import Future, failed, finished
 from tessarr.tensorstore.future.promise import Promise
@@ -401,3 +402,6 @@ class Transaction:
             return self.commit_async()
         self.abort()
         return Future(None)
+
+
+set_public_module("tessarr.tensorstore", Transaction)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import product
+from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -60,7 +61,9 @@ _NEVER_HELD = {"Indexable", "VirtualChunkedReadParameters", "VirtualChunkedWrite
 def _classes(holder: Any, within: str = "") -> dict[str, type]:
     """Return the public classes of a module, and their nested classes."""
     classes: dict[str, type] = {}
-    for name, member in vars(holder).items():
+    names = dir(holder) if isinstance(holder, ModuleType) else vars(holder)
+    for name in names:
+        member = getattr(holder, name)
         if isinstance(member, type) and not name.startswith("_"):
             classes |= {within + name: member} | _classes(member, f"{within}{name}.")
     return classes

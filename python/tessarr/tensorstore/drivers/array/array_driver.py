@@ -9,6 +9,7 @@ import numpy as np
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import IndexDomain, IndexTransform
 from tessarr.indexing import has_dtype, to_objects
 from tessarr.tensorstore.context.context import Context
@@ -305,3 +306,6 @@ def _float_to_json(value: float) -> Any:
     if np.isfinite(value):
         return value
     return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+set_public_module("tessarr.tensorstore", array)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import IndexDomain, IndexTransform, LayerStack, View
 from tessarr.index_space.dimension_names import as_integer, as_label
 from tessarr.tensorstore.context.context import Context, new_context
@@ -282,3 +283,6 @@ def check_parts(schema: Schema) -> None:
     # A layout without constraints is accepted.
     if set(schema.chunk_layout.to_json()) - {"rank"}:
         raise ArgumentError("a stack has no chunk layout")
+
+
+set_public_module("tessarr.tensorstore", concat, overlay, stack)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.virtual_chunked.functions import (
@@ -119,3 +120,11 @@ def virtual_chunked(
     references = References(DATA_RESOURCES, {}).bind(context)
     driver = VirtualDriver(functions, constraints, references)
     return build_handle(driver, None, None, check_class(transaction, Transaction, "transaction"))
+
+
+set_public_module(
+    "tessarr.tensorstore",
+    VirtualChunkedReadParameters,
+    VirtualChunkedWriteParameters,
+    virtual_chunked,
+)
