@@ -9,6 +9,8 @@ import pytest
 
 import tessarr
 from stores.clouds import Cloud
+from tessarr.store.object.open import open_object_url
+from tessarr.store.wrappers.wrapper import PrefixStore
 
 
 def open_array(cloud: Cloud, path: str = "x", **settings: Any) -> tessarr.Array:
@@ -112,3 +114,16 @@ def test_groups_are_read_side_by_side(cloud: Cloud) -> None:
     assert len(dict(group.items())) == 20
     assert len(cloud.proxy.requests) <= 22
     assert cloud.proxy.max_concurrent >= 10
+
+
+def test_stored_sizes_come_from_listings(cloud: Cloud) -> None:
+    array = create_array(cloud, "g/x", data=np.arange(64), chunks=4)
+    expected = sum(len(cloud.get(key) or b"") for key in cloud.list("g/x"))
+    cloud.proxy.reset_counts()
+    assert array.nbytes_stored == expected
+    assert len(cloud.proxy.requests) == 1
+    assert "initialized: 16/16" in str(array.info)
+    assert len(cloud.proxy.requests) == 2
+    store = PrefixStore(open_object_url(cloud.url(), cloud.storage_options), "g")
+    assert tessarr.open_array(store, path="x", mode="r").nbytes_stored == expected
+    assert len(cloud.proxy.requests) == 4

@@ -95,6 +95,10 @@ def test_s3_request_options_stay_in_engine(cloud: Cloud) -> None:
         assert headers["x-amz-acl"] == "private"
         assert headers["x-amz-request-payer"] == "requester"
         assert "x-amz-acl" in headers["authorization"]  # servers refuse unsigned headers
+    assert store.list() == ["x"]
+    assert store.list_dir() == (["x"], [])
+    store.delete_prefix("")
+    assert cloud.get("x") is None
 
 
 @pytest.mark.parametrize("cloud", ["az"], indirect=True)

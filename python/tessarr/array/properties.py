@@ -318,7 +318,8 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     def nbytes_stored(self) -> int:
         """The number of stored bytes, including metadata.
 
-        The property takes one listing, and one request per key for its size.
+        The property takes one listing. Stores whose listings lack sizes also need one request per
+        key.
         """
         from tessarr.flow import stored_sizes
 
@@ -348,7 +349,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
 
         stored_bytes = stored_chunk_count = None
         try:
-            stored_bytes, stored_chunk_count = self.nbytes_stored, self.nchunks_initialized
+            stored_bytes, stored_chunk_count = self._measure_stored_values()
         except StoreError as error:
             if error.retryable:
                 raise
@@ -358,6 +359,14 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
             chunk_count=self.nchunks,
             stored_chunk_count=stored_chunk_count,
         )
+
+    def _measure_stored_values(self) -> tuple[int, int]:
+        """Return the number of stored bytes and of stored chunks."""
+        from tessarr.flow import stored_sizes
+
+        if self._metadata.storage_transformers:  # the chunks are in another store
+            return self.nbytes_stored, self.nchunks_initialized
+        return run_flow(stored_sizes.measure_array(self._path, self._metadata), self._store)
 
     def info_complete(self) -> ArrayInfo:
         """Return `info`, which always counts stored chunks and bytes."""

@@ -127,15 +127,14 @@ def _format_row(member: dict[str, Any], *, long: bool) -> list[str]:
 
 def _list_keys(arguments: argparse.Namespace) -> int:
     store, path = get_node_argument(arguments).locate()
-    keys = run_flow(stored_sizes.list_keys(path), store)
+    sizes = run_flow(stored_sizes.list_sizes(path), store) if arguments.size else {}
+    keys = list(sizes) or run_flow(stored_sizes.list_keys(path), store)
     if not keys:
         get_node_argument(arguments).open()  # raises an error if the node is absent
-    prefix = f"{path}/" if path else ""
-    sizes = [store.size(prefix + key) for key in keys] if arguments.size else []
     if arguments.json:
-        print(format_json(dict(zip(keys, sizes, strict=True)) if arguments.size else keys))
+        print(format_json(sizes if arguments.size else keys))
     elif arguments.size:
-        for size, key in zip(sizes, keys, strict=True):
+        for key, size in sizes.items():
             print(f"{'?' if size is None else size:>12}  {key}")
     else:
         for key in keys:

@@ -47,6 +47,7 @@ __all__ = [
     "ReplacePrefix",
     "Request",
     "Size",
+    "Sizes",
     "TryRequest",
     "create_document",
     "read_known_document",
@@ -339,6 +340,20 @@ class Size(Request):
 
     def perform(self, store: Store) -> int | None:
         return store.size(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes(Request):
+    """Return the sizes of all values under a prefix, by complete keys in order.
+
+    The response is None if the listings of the store lack sizes.
+    """
+
+    prefix: str
+
+    def perform(self, store: Store) -> dict[str, int] | None:
+        sizes = store.list_sizes(self.prefix)
+        return None if sizes is None else dict(sizes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,11 @@ pub trait Foreign: Send + Sync + Debug {
     /// Return every key under `prefix`, in any order.
     fn list(self: &Arc<Self>, prefix: &str) -> Result<Vec<String>>;
 
+    /// Return every key under `prefix` with the size of its value, in any order. None: not supported.
+    fn list_sizes(self: &Arc<Self>, _prefix: &str) -> Result<Option<Vec<(String, u64)>>> {
+        Ok(None)
+    }
+
     /// Return one level below `prefix`. None: not supported.
     fn list_dir(self: &Arc<Self>, prefix: &str) -> Result<Option<Listing>>;
 
@@ -338,6 +343,15 @@ impl<F: Foreign> Store for ForeignStore<F> {
         keys.sort_unstable();
         keys.dedup();
         Ok(Listing::of(keys, prefix, depth))
+    }
+
+    fn list_sizes(&self, prefix: &str) -> Result<Option<Vec<(String, u64)>>> {
+        self.keys.check_prefix(prefix)?;
+        let Some(mut sizes) = self.foreign.list_sizes(prefix)? else { return Ok(None) };
+        sizes.retain(|(key, _)| key.starts_with(prefix) && self.keys.is_valid(key));
+        sizes.sort_unstable();
+        sizes.dedup_by(|(a, _), (b, _)| a == b);
+        Ok(Some(sizes))
     }
 
     fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {

@@ -125,6 +125,12 @@ pub trait Store: Send + Sync + Debug {
         }
     }
 
+    /// Return every key under `prefix` with the size of its value, sorted. None: listings of the store
+    /// lack sizes.
+    fn list_sizes(&self, _prefix: &str) -> Result<Option<Vec<(String, u64)>>> {
+        Ok(None)
+    }
+
     /// Call `visit` for every key that begins with `start` (any text) and is in `range`, in order.
     /// `visit` may run while the store is locked: it must not use a store.
     fn list_range(&self, start: &str, range: KeyRange<'_>, visit: &mut dyn FnMut(&str)) -> Result<()> {

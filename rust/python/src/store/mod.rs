@@ -377,6 +377,16 @@ impl Store {
         Ok((listing.keys, listing.prefixes))
     }
 
+    /// Return every key under `prefix` with the size of its value, sorted. None: listings of the store
+    /// lack sizes.
+    fn list_sizes(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] prefix: &str,
+    ) -> PyResult<Option<Vec<(String, u64)>>> {
+        py.detach(|| self.inner.list_sizes(prefix)).map_err(|error| to_py(py, error))
+    }
+
     /// Perform reads in up to `concurrency` threads. Each read is "get", "size", "list" or
     /// "list_dir", with the key or the prefix; `limit` is as for `get`. Return the responses in
     /// order, with an exception for each failed read.

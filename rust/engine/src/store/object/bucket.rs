@@ -306,19 +306,30 @@ impl Bucket {
         }
     }
 
+    /// Return the keys below a prefix, which is "" or ends in "/", and the sizes of their objects.
+    pub(super) async fn list_sizes(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+        let path = self.path(prefix)?;
+        let path = (!path.is_root()).then_some(&path);
+        let answer = self.request(Action::List, prefix, |client| async move {
+            let sizes = client.list(path).try_fold(Vec::new(), |mut sizes, found| async move {
+                sizes.extend(self.key_of(&found.location).map(|key| (key, found.size)));
+                Ok(sizes)
+            });
+            sizes.await
+        });
+        answer.await.map_err(|failure| self.error(Action::List, prefix, failure))
+    }
+
     /// Return the keys below a prefix, which is "" or ends in "/".
     pub(super) async fn list(&self, prefix: &str, depth: Depth) -> Result<Listing> {
+        if depth == Depth::All {
+            let keys = self.list_sizes(prefix).await?.into_iter().map(|(key, _)| key).collect();
+            return Ok(Listing { keys, prefixes: Vec::new() });
+        }
         let path = self.path(prefix)?;
         let path = (!path.is_root()).then_some(&path);
         let answer = self
             .request(Action::List, prefix, |client| async move {
-                if depth == Depth::All {
-                    let keys = client.list(path).try_fold(Vec::new(), |mut keys, found| async move {
-                        keys.extend(self.key_of(&found.location));
-                        Ok(keys)
-                    });
-                    return Ok(Listing { keys: keys.await?, prefixes: Vec::new() });
-                }
                 let found = client.list_with_delimiter(path).await?;
                 let keys = found.objects.iter().filter_map(|found| self.key_of(&found.location)).collect();
                 let prefixes = found.common_prefixes.iter().filter_map(|path| self.key_of(path));

@@ -181,9 +181,9 @@ impl BucketSettings {
             builder = builder.with_skip_signature(true);
         }
         let skips = is_true(builder.get_config_value(&parse("aws_skip_signature")?));
-        let found = builder.clone().build().map_err(invalid)?.credentials().clone();
-        let credentials = checked(found);
-        let store = builder.with_credentials(credentials.clone()).build().map_err(invalid)?;
+        let build = |builder: AmazonS3Builder| builder.build().map_err(|error| self.invalid(&error));
+        let credentials = checked(build(builder.clone())?.credentials().clone());
+        let store = build(builder.with_credentials(credentials.clone()))?;
         Ok((Arc::new(store), if skips { Box::new(NoCredentials) } else { Box::new(credentials) }))
     }
 
@@ -209,9 +209,10 @@ impl BucketSettings {
                 .with_skip_signature(true)
                 .with_credentials(Arc::new(StaticCredentialProvider::new(none)));
         }
-        let found = builder.clone().build().map_err(invalid)?.credentials().clone();
-        let credentials = checked(found);
-        let store = builder.with_credentials(credentials.clone()).build().map_err(invalid)?;
+        let build =
+            |builder: GoogleCloudStorageBuilder| builder.build().map_err(|error| self.invalid(&error));
+        let credentials = checked(build(builder.clone())?.credentials().clone());
+        let store = build(builder.with_credentials(credentials.clone()))?;
         Ok((Arc::new(store), Box::new(credentials)))
     }
 
@@ -232,9 +233,9 @@ impl BucketSettings {
             builder = builder.with_skip_signature(true);
         }
         let skips = is_true(builder.get_config_value(&parse("azure_skip_signature")?));
-        let found = builder.clone().build().map_err(invalid)?.credentials().clone();
-        let credentials = checked(found);
-        let store = builder.with_credentials(credentials.clone()).build().map_err(invalid)?;
+        let build = |builder: MicrosoftAzureBuilder| builder.build().map_err(|error| self.invalid(&error));
+        let credentials = checked(build(builder.clone())?.credentials().clone());
+        let store = build(builder.with_credentials(credentials.clone()))?;
         Ok((Arc::new(store), if skips { Box::new(NoCredentials) } else { Box::new(credentials) }))
     }
 
@@ -243,6 +244,14 @@ impl BucketSettings {
         let is_url = |name: &str| matches!(name, "google_base_url" | "base_url");
         let url = self.options.iter().rev().find(|(name, _)| is_url(name));
         self.kind == Kind::Gcs && url.is_some_and(|(_, url)| !url.contains(".googleapis.com"))
+    }
+
+    /// Return the error of options that `object_store` refuses.
+    fn invalid(&self, error: &object_store::Error) -> Error {
+        let BucketSettings { kind, bucket, .. } = self;
+        Error::argument(format!(
+            "the options or credentials of {kind} bucket {bucket:?} are invalid: {error}"
+        ))
     }
 
     /// The connector has all limits: see its `connect`.
@@ -269,11 +278,6 @@ fn no_retries() -> RetryConfig {
 
 fn parse<K: FromStr<Err = object_store::Error>>(name: &str) -> Result<K> {
     name.parse().map_err(|_| Error::argument(format!("{name:?} is not the name of an option")))
-}
-
-/// Return the error of options that `object_store` refuses.
-fn invalid(error: object_store::Error) -> Error {
-    Error::argument(format!("the options of the store are invalid: {error}"))
 }
 
 /// Return headers from names and values; an error for an invalid one.

@@ -252,7 +252,11 @@ impl HttpConnector for Connector {
 impl HttpService for Connector {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         remove_empty_token(request.headers_mut());
+        let is_signed = is_signed(request.headers());
         for (name, value) in &self.0.headers {
+            if is_signed && name.as_str().starts_with("x-amz-") {
+                continue; // S3 refuses those that its signature does not contain
+            }
             request.headers_mut().entry(name).or_insert_with(|| value.clone());
         }
         let is_list = is_list(&request);
@@ -298,6 +302,11 @@ fn is_error(body: &str) -> bool {
     let declared = body.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
     let start = declared.map_or(body, |(_, rest)| rest.trim_start());
     start.starts_with("<Error") || is_code("InternalError") || is_code("SlowDown")
+}
+
+/// Return whether a request has a signature of AWS, which contains the headers that S3 knows.
+fn is_signed(headers: &HeaderMap) -> bool {
+    headers.get(header::AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"AWS4-"))
 }
 
 /// Remove the header that requests without credentials have.

@@ -308,6 +308,19 @@ impl Foreign for Objects {
         Ok(wait(true, async move { objects.list_objects(&prefix, Depth::All).await })?.keys)
     }
 
+    fn list_sizes(self: &Arc<Self>, prefix: &str) -> Result<Option<Vec<(String, u64)>>> {
+        if matches!(self.place, Place::Web(_)) {
+            return Ok(None); // index pages lack exact sizes
+        }
+        let (objects, prefix) = (self.clone(), prefix.to_owned());
+        wait(true, async move {
+            match &objects.place {
+                Place::Bucket(bucket) => bucket.list_sizes(&prefix).await.map(Some),
+                Place::Web(_) => Ok(None),
+            }
+        })
+    }
+
     fn list_dir(self: &Arc<Self>, prefix: &str) -> Result<Option<Listing>> {
         let (objects, prefix) = (self.clone(), prefix.to_owned());
         wait(true, async move { objects.list_objects(&prefix, Depth::Level).await }).map(Some)

@@ -68,6 +68,14 @@ impl Store for PrefixStore {
         Ok(listing)
     }
 
+    fn list_sizes(&self, prefix: &str) -> Result<Option<Vec<(String, u64)>>> {
+        let mut sizes = self.inner.list_sizes(&self.prefix(prefix)?)?;
+        for (key, _) in sizes.iter_mut().flatten() {
+            key.drain(..self.prefix.len());
+        }
+        Ok(sizes)
+    }
+
     fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
         let prefix = self.prefix(prefix)?;
         match change {

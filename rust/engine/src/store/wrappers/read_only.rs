@@ -47,6 +47,10 @@ impl Store for ReadOnlyStore {
         self.inner.async_requests(call).filter(|_| !call.changes())
     }
 
+    fn list_sizes(&self, prefix: &str) -> Result<Option<Vec<(String, u64)>>> {
+        self.inner.list_sizes(prefix)
+    }
+
     fn update<'a>(&self, key: &str, _: UpdateOptions, _: &mut Updater<'_, 'a>) -> Result<UpdateOutcome<'a>> {
         self.keys().check(key)?;
         Err(refusal().at_key(key))

@@ -263,6 +263,10 @@ impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Store for Retr
         self.retrier.run(|| self.inner.list_keys(prefix, depth))
     }
 
+    fn list_sizes(&self, prefix: &str) -> Result<Option<Vec<(String, u64)>>> {
+        self.retrier.run(|| self.inner.list_sizes(prefix))
+    }
+
     fn change_prefix(&self, prefix: &str, change: PrefixChange<'_>) -> Result<bool> {
         match change {
             PrefixChange::ReplaceBy(_) => {
