@@ -83,13 +83,13 @@ def _make_creation_row(folder: Path, zarr_format: Literal[2, 3]) -> LoopRow:
     numbers = count()
 
     def create(library: Any) -> None:
-        path = str(folder / f"new{next(numbers)}")
+        path = str(folder / f"new{zarr_format}.{next(numbers)}")
         group = library.create_group(path, zarr_format=zarr_format)
         for index in range(200):
             group.create_array(f"a{index}", shape=(), dtype="f8")
 
     def create_h5py() -> None:
-        with h5py.File(folder / f"new{next(numbers)}.h5", "w") as file:
+        with h5py.File(folder / f"new{zarr_format}.{next(numbers)}.h5", "w") as file:
             for index in range(200):
                 file.create_dataset(f"a{index}", shape=(), dtype="f8")
 

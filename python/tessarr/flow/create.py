@@ -14,7 +14,17 @@ from tessarr.flow import consolidated_copies, deletion, stored_sizes
 from tessarr.flow.changes import change_with_copies
 from tessarr.flow.edit import delete_node
 from tessarr.flow.open import MARKERS, Node, check_node_with, node_exists, parse_v3, prefix_of
-from tessarr.flow.run import Create, Delete, Flow, Get, HasAtomicDelete, KnownDocument, Put, Size
+from tessarr.flow.run import (
+    Create,
+    Delete,
+    Flow,
+    Get,
+    HasAtomicDelete,
+    HasFolder,
+    KnownDocument,
+    Put,
+    Size,
+)
 from tessarr.format.node_path import ancestors, find_reserved_names, normalize_path, split
 from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2, v3
@@ -146,8 +156,11 @@ def prepare_ancestors(
 
 def _check_occupied(path: str) -> Flow[tuple[bool, bool]]:
     """Return whether a node exists, and whether its deletion is incomplete."""
-    mark = deletion.mark_key(path)
-    exists, (marked,) = yield from check_node_with(path, (Size(mark),), v1=True)
+    mark = (Size(deletion.mark_key(path)),)
+    if (yield HasFolder(prefix_of(path))):
+        exists, (marked,) = yield from check_node_with(path, mark, v1=True)
+    else:
+        exists, (marked,) = False, (yield mark)
     return exists, marked is not None
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "Flow",
     "Get",
     "HasAtomicDelete",
+    "HasFolder",
     "Hold",
     "KnownDocument",
     "List",
@@ -264,6 +265,24 @@ class RemoveLink(Request):
             if path.exists() or not path.is_symlink():
                 return False
         return store.remove_link(self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class HasFolder(Request):
+    """Return whether values may exist under a prefix; only stores of files look for the folder."""
+
+    prefix: str
+
+    def perform(self, store: Store) -> bool:
+        if not isinstance(store, LocalStore):
+            return True
+        try:
+            os.stat(f"{store.path}/{self.prefix}")  # noqa: PTH116 (faster than a Path)
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError):
+            return True  # a read of the values raises the error
+        return True
 
 
 @dataclass(frozen=True, slots=True)
