@@ -48,7 +48,9 @@ __all__ = [
     "apply_view",
     "as_bool",
     "choose_chunk_shapes",
+    "chunk_cache_bytes",
     "convert",
+    "count_chunk_cache",
     "count_local_requests",
     "decode",
     "delay_store",
@@ -63,6 +65,7 @@ __all__ = [
     "put",
     "reduce",
     "retry_store",
+    "set_chunk_cache_bytes",
     "set_threads",
     "start_reads",
     "take",
@@ -134,6 +137,7 @@ class ArrayBase:
         store: Store,
         prefix: str,
         read_only: bool,
+        chunk_cache_bytes: int | None = None,
         *args: Any,
         **kwargs: Any,
     ) -> Self: ...
@@ -722,5 +726,8 @@ def reduce(
 ) -> None: ...
 def set_threads(n: int | None) -> None: ...
 def threads() -> int: ...
+def set_chunk_cache_bytes(n: int | None) -> None: ...
+def chunk_cache_bytes() -> int: ...
+def count_chunk_cache() -> dict[str, int]: ...
 def count_local_requests() -> dict[str, int]: ...
 def unpickle_memory_store(class_: type[MemoryStore], name: str, process: int, /) -> MemoryStore: ...

@@ -15,7 +15,7 @@ from tessarr import _engine
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import set_public_module
 
-__all__ = ["Options", "configure", "current", "options", "threads"]
+__all__ = ["Options", "check_cache_bytes", "configure", "current", "options", "threads"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,13 @@ class Options:
         By default, a killed program loses nothing, but a power failure may lose the last
         seconds. Read when a folder is opened by its path; a store object keeps its own
         setting.
+    chunk_cache_bytes
+        The size of the chunk cache of the process in bytes; 0 disables it. The cache holds
+        decoded chunks after reads of parts of compressed chunks, so that a loop over rows
+        decodes each chunk once. It returns a chunk only if the stored value has not changed.
+        None means 64 MiB, or a sixteenth of the memory that the process may use, if that is
+        less. This option takes effect immediately and for every array without its own
+        ``chunk_cache_bytes`` in `tessarr.Array.config`.
     metadata_bytes
         The size of the largest metadata document to read; a larger one raises a
         `MetadataError` without taking memory. Read at each request.
@@ -69,6 +76,7 @@ class Options:
     """
 
     threads: int | None = None
+    chunk_cache_bytes: int | None = None
     write_empty_chunks: bool = False
     durable: bool = False
     metadata_bytes: int = 1 << 28
@@ -84,6 +92,7 @@ class Options:
             raise ArgumentError(
                 f"option threads must be a positive integer or None, not {self.threads!r}"
             )
+        check_cache_bytes("option chunk_cache_bytes", self.chunk_cache_bytes)
         for name in ("metadata_bytes", "copy_bytes"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
@@ -99,6 +108,12 @@ class Options:
             value = getattr(self, name)
             if type(value) is not bool:
                 raise ArgumentError(f"option {name} must be True or False, not {value!r}")
+
+
+def check_cache_bytes(name: str, value: object) -> None:
+    """Raise an `ArgumentError` unless a value is a size of a chunk cache, or None."""
+    if value is not None and (type(value) is not int or not 0 <= value < 2**64):
+        raise ArgumentError(f"{name} must be a number of bytes or None, not {value!r}")
 
 
 _CHOICES: Final[dict[str, tuple[Any, ...]]] = {
@@ -164,6 +179,8 @@ def configure(**changes: Any) -> None:
     _process = replace(_process, **changes)
     if "threads" in changes:
         _engine.set_threads(_process.threads)
+    if "chunk_cache_bytes" in changes:
+        _engine.set_chunk_cache_bytes(_process.chunk_cache_bytes)
 
 
 def threads() -> int:
@@ -196,7 +213,8 @@ class options:
     Notes
     -----
     The options of the block apply to the thread (and asyncio task) that entered it. Only
-    `threads` applies to the whole process, because all threads share one pool.
+    `threads` and `chunk_cache_bytes` apply to the whole process, because all threads share one
+    pool and one cache.
 
     Examples
     --------
@@ -207,14 +225,14 @@ class options:
     2
     """
 
-    __slots__ = ("_changes", "_threads", "_token")
+    __slots__ = ("_cache_bytes", "_changes", "_threads", "_token")
 
     def __init__(self, **changes: Any) -> None:
         _check_names(changes)
         replace(_process, **changes)  # raises an error for invalid values
         self._changes = changes
         self._token: Token[dict[str, Any]] | None = None
-        self._threads = 0
+        self._threads = self._cache_bytes = 0
 
     def __enter__(self) -> Options:
         if self._token is not None:
@@ -223,6 +241,9 @@ class options:
         if "threads" in self._changes:
             self._threads = _engine.threads()
             _engine.set_threads(self._changes["threads"])
+        if "chunk_cache_bytes" in self._changes:
+            self._cache_bytes = _engine.chunk_cache_bytes()
+            _engine.set_chunk_cache_bytes(self._changes["chunk_cache_bytes"])
         return current()
 
     def __exit__(self, *exception: object) -> None:
@@ -231,6 +252,8 @@ class options:
             self._token = None
         if "threads" in self._changes:
             _engine.set_threads(self._threads)
+        if "chunk_cache_bytes" in self._changes:
+            _engine.set_chunk_cache_bytes(self._cache_bytes)
 
 
 set_public_module("tessarr", Options, options)

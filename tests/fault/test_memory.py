@@ -1,4 +1,4 @@
-"""Peak memory of a whole read: output + threads × (encoded + decoded chunk) + 60 MB."""
+"""Peak memory: output + threads × (encoded + decoded chunk) + chunk cache + 60 MB."""
 
 from __future__ import annotations
 
@@ -121,3 +121,28 @@ def test_cache_of_absent_chunks_respects_its_limit(tmp_path: Path) -> None:
         check=True,
     )
     assert int(done.stdout) < 2 * limit
+
+
+COLUMN_READER = f"""{PEAK}
+tessarr.configure(chunk_cache_bytes=16 << 20)
+array = tessarr.open_array(sys.argv[1], mode="r")
+array[0, 0]
+before = peak()
+for column in range(0, 8192, 64):
+    array[:, column]
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+@pytest.mark.parametrize("layout", ["chunks", "shards"])
+def test_chunk_cache_takes_at_most_its_size(tmp_path: Path, layout: str) -> None:
+    """A loop over columns needs the chunk cache, two chunks for each thread, and 60 MB."""
+    path = tmp_path / "a.zarr"
+    array = tessarr.create_array(path, shape=(4096, 8192), dtype="float32", **LAYOUTS[layout])
+    array[:] = np.arange(8192, dtype="float32")
+    done = subprocess.run(
+        [sys.executable, "-c", COLUMN_READER, str(path)], capture_output=True, text=True, check=True
+    )
+    threads = len(os.sched_getaffinity(0))
+    assert int(done.stdout) <= 16 * MB + threads * 2 * 4 * MB + 60 * MB

@@ -129,7 +129,8 @@ def create_array(
         `write_empty_chunks` is true.
     config
         Runtime settings as in zarr-python: ``{"write_empty_chunks": True}``, or
-        ``{"read_missing_chunks": False}`` for `missing` "refuse_chunks". Other members have no
+        ``{"read_missing_chunks": False}`` for `missing` "refuse_chunks". ``chunk_cache_bytes`` is
+        the size of the array's own chunk cache, see `tessarr.Options`. Other members have no
         effect.
     synchronizer, cache_metadata
         As for `open_array`.

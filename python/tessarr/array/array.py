@@ -96,6 +96,7 @@ class Array(ArrayMutation):
     __slots__ = (
         "__weakref__",
         "_cache_metadata",
+        "_chunk_cache_bytes",
         "_consolidated",
         "_meta",
         "_missing",
@@ -124,6 +125,7 @@ class Array(ArrayMutation):
         zarr_format: ZarrFormat | None = None,
         **settings: Any,
     ) -> Self:
+        chunk_cache_bytes = None
         if settings:
             from tessarr.array.keywords import check_keywords, runtime_settings
 
@@ -134,6 +136,7 @@ class Array(ArrayMutation):
             missing = runtime.get("missing", missing)
             if write_empty_chunks is None:
                 write_empty_chunks = runtime.get("write_empty_chunks")
+            chunk_cache_bytes = runtime.get("chunk_cache_bytes")
         mode = "r" if read_only else "r+"
         opened, node_path_ = open_store(store, mode)
         if chunk_store is not None:
@@ -152,6 +155,7 @@ class Array(ArrayMutation):
             synchronizer=synchronizer,
             cache_metadata=cache_metadata,
             missing=missing,
+            chunk_cache_bytes=chunk_cache_bytes,
             present="document",
         )
 
@@ -208,7 +212,11 @@ class Array(ArrayMutation):
         """The runtime settings, which are not stored."""
         from tessarr.array.keywords import ArrayConfig
 
-        return ArrayConfig(self._write_empty_chunks, self._missing == "fill")
+        return ArrayConfig(
+            self._write_empty_chunks,
+            self._missing == "fill",
+            chunk_cache_bytes=self._chunk_cache_bytes,
+        )
 
     def with_config(self, config: ArrayConfig | Mapping[str, Any]) -> Self:
         """Return the same array with another `config`.
@@ -242,6 +250,7 @@ class Array(ArrayMutation):
             read_only=self._read_only,
             write_empty_chunks=runtime.get("write_empty_chunks", self._write_empty_chunks),
             missing=runtime.get("missing", self._missing),
+            chunk_cache_bytes=runtime.get("chunk_cache_bytes", self._chunk_cache_bytes),
             synchronizer=self._synchronizer,
             cache_metadata=self._cache_metadata,
             present=self._present,
@@ -360,6 +369,7 @@ class Array(ArrayMutation):
             read_only=self._read_only if read_only_view is None else read_only_view,
             write_empty_chunks=self._write_empty_chunks,
             missing=self._missing,
+            chunk_cache_bytes=self._chunk_cache_bytes,
             synchronizer=arguments.get("synchronizer") or self._synchronizer,
             cache_metadata=True,
             present=self._present,
@@ -387,6 +397,7 @@ class Array(ArrayMutation):
             "read_only": self._read_only,
             "write_empty_chunks": self._write_empty_chunks,
             "missing": self._missing,
+            "chunk_cache_bytes": self._chunk_cache_bytes,
             "synchronizer": self._synchronizer,
             "cache_metadata": self._cache_metadata,
             "present": self._present,
@@ -429,6 +440,7 @@ def bind_as(
     synchronizer: Synchronizer | None = None,
     cache_metadata: bool = True,
     missing: Missing = "fill",
+    chunk_cache_bytes: int | None = None,
     keeps_past: bool = False,
     present: Present | None = None,
     viewed: ViewOrigin | None = None,
@@ -450,6 +462,8 @@ def bind_as(
     missing
         The result of reading chunks that are not stored: "fill", the fill value; "refuse_chunks",
         an error for a missing chunk; or "refuse", also an error for a subchunk that a shard lacks.
+    chunk_cache_bytes
+        The size of the array's own chunk cache; None: it shares the cache of the process.
     keeps_past
         Whether writes preserve elements beyond the shape in edge chunks, which other programs may
         have appended. With a synchronizer, writes always preserve them.
@@ -476,13 +490,13 @@ def bind_as(
     read_only = read_only or store.read_only or meta.is_v1
     description = describe_array(meta, write_empty_chunks, missing)
     prefix = open_flow.prefix_of(below)
-    array = ArrayBase.__new__(cls, description, chunks, prefix, read_only)
+    array = ArrayBase.__new__(cls, description, chunks, prefix, read_only, chunk_cache_bytes)
     array._meta = meta
     array._store = store
     array._path = path
     array._read_only = read_only
     array._write_empty_chunks = write_empty_chunks
-    array._missing = missing
+    array._missing, array._chunk_cache_bytes = missing, chunk_cache_bytes
     array._synchronizer = synchronizer
     array._cache_metadata = cache_metadata
     array._view_origin = viewed

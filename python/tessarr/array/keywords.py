@@ -16,7 +16,7 @@ from tessarr.codec import to_codec, to_list
 from tessarr.codec.base import find_codec_by_id, find_plain_codec
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.metadata.build import AUTO
-from tessarr.options import current
+from tessarr.options import check_cache_bytes, current
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -313,11 +313,15 @@ class ArrayConfig:
         that hold only the fill value.
     order
         The memory order of results: always C.
+    chunk_cache_bytes
+        The size of the array's own chunk cache in bytes; 0 disables it. None means that the array
+        shares the cache of the process, see `tessarr.Options`.
     """
 
     write_empty_chunks: bool = False
     read_missing_chunks: bool = True
     order: Literal["C"] = "C"
+    chunk_cache_bytes: int | None = None
 
 
 def runtime_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -388,6 +392,9 @@ def config_settings(config: Any) -> dict[str, Any]:
             result[name] = value
         elif name == "read_missing_chunks":
             result["missing"] = "fill" if value else "refuse_chunks"
+        elif name == "chunk_cache_bytes":
+            check_cache_bytes("chunk_cache_bytes of config", value)
+            result[name] = value
         elif name not in _RUNTIME_HINTS:
             raise TypeError(f"config has no member {name!r}")
     return result

@@ -79,6 +79,7 @@ class ArrayProperties(ScalarConversion, Node[ArrayMeta]):
     if TYPE_CHECKING:
         _write_empty_chunks: bool
         _missing: Missing
+        _chunk_cache_bytes: int | None
         _present: Present | None
         _cache_metadata: bool
         _view_origin: ViewOrigin | None

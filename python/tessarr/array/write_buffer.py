@@ -45,6 +45,7 @@ def buffer_writes(array: Array, store: Store, overlay: WriteBuffer) -> Array:
         read_only=False,
         write_empty_chunks=array._write_empty_chunks,
         missing=array._missing,
+        chunk_cache_bytes=array._chunk_cache_bytes,
     )
     buffered._set_write_buffer(overlay)
     return buffered

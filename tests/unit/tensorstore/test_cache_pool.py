@@ -118,7 +118,7 @@ def test_unchanged_cached_value_is_not_read_again(store: CountingStore) -> None:
 
 
 def test_without_pool_only_indexes_are_remembered(store: CountingStore) -> None:
-    array = opened(store, True, pool(0))
+    array = opened(store, True, pool(0)).with_config({"chunk_cache_bytes": 0})
     array[3, 3]
     before = store.counts()
     array[3, 3]

@@ -193,6 +193,7 @@ def adopt_array(array: own.Array) -> Array:
         read_only=array._read_only,
         write_empty_chunks=array._write_empty_chunks,
         missing=array._missing,
+        chunk_cache_bytes=array._chunk_cache_bytes,
         synchronizer=array._synchronizer,
         present=array._present,
     )

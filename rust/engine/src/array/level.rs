@@ -228,6 +228,11 @@ impl Level {
         self.bytes_codecs.is_empty() && matches!(self.body, Body::Bytes { .. })
     }
 
+    /// Return whether a part of a chunk may be decoded alone.
+    pub fn decodes_parts(&self) -> bool {
+        matches!(self.body, Body::Bytes { .. }) && self.bytes_codecs.decodes_parts()
+    }
+
     /// Decode a whole chunk of elements, in stored byte order.
     pub fn decode_into(&self, encoded: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
         let Body::Foreign(codec) = &self.body else {

@@ -98,6 +98,11 @@ impl BytesCodecs {
         })
     }
 
+    /// Return whether [`Self::decode_part`] may decode a part.
+    pub fn decodes_parts(&self) -> bool {
+        self.codecs.iter().any(|codec| codec.decodes_parts())
+    }
+
     /// Decode only bytes `start..start + out.len()` of `total` if that is cheaper than decoding
     /// all; false otherwise.
     pub fn decode_part(

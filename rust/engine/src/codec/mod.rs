@@ -79,6 +79,11 @@ pub trait BytesCodec: Send + Sync + Debug {
         None
     }
 
+    /// Return whether [`BytesCodec::decode_part`] decodes a part of some inputs.
+    fn decodes_parts(&self) -> bool {
+        false
+    }
+
     /// Decode only bytes `start..start + out.len()` of `total` decoded bytes if the format allows
     /// it at a lower cost than decoding all; otherwise None.
     fn decode_part(

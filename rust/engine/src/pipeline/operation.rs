@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::array::{Array, Body, Level, PerAxis};
+use crate::array::{Array, Body, Level, LevelRef, PerAxis};
 use crate::copy::{Axis, Item};
 use crate::error::Result;
 use crate::grid::{self, DimGrid};
@@ -12,7 +12,7 @@ use crate::pipeline::upload_queue::{self, EncodedChunk};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
-use crate::store::{Call, OpenResult, ReadHint, Store};
+use crate::store::{Call, ChunkCache, OpenResult, ReadHint, Store};
 
 use smallvec::SmallVec;
 
@@ -40,6 +40,8 @@ pub struct Operation<'a> {
     pub interrupt: Option<Interrupt<'a>>,
     /// How to distinguish a missing chunk from a missing array; None: not at all.
     pub check: Option<PresenceCheck<'a>>,
+    /// The cache of decoded chunks, for stores without a cache.
+    pub chunk_cache: Option<&'a ChunkCache>,
 }
 
 /// The address of the caller's buffer, for all workers.
@@ -244,12 +246,14 @@ pub struct Chunk<'k, 's> {
     pub portion: Portion<'k, 's>,
     /// Whether workers share the subchunks of one shard, because the operation has few chunks.
     pub spread: bool,
+    /// The cache of decoded chunks, if those of the operation fit into it.
+    pub chunk_cache: Option<&'k ChunkCache>,
 }
 
 impl<'a> Operation<'a> {
     /// Return an operation without interrupts that fills chunks past the edge.
     pub fn new(array: &'a Array, store: &'a dyn Store, prefix: &'a str) -> Self {
-        Operation { array, store, prefix, keeps_past: false, interrupt: None, check: None }
+        Operation { array, store, prefix, keeps_past: false, interrupt: None, check: None, chunk_cache: None }
     }
 }
 
@@ -382,15 +386,30 @@ impl<'a> Operation<'a> {
         }
         let division = self.divide(&whole)?;
         let spread = self.shares_workers(division.tasks());
-        let run = match division.tasks() {
-            1 => Executor::CallingThread,
+        let (run, chunk_cache) = match division.tasks() {
+            1 => (Executor::CallingThread, self.chunk_cache),
             tasks => {
                 let mut first = PerAxis::new();
                 division.task(0, &mut first);
-                self.run(&first, tasks, requests)?
+                (self.run(&first, tasks, requests)?, self.chunk_cache_for(&first, tasks)?)
             }
         };
-        Ok(Some(Chunks { operation: self, division, spread, run }))
+        Ok(Some(Chunks { operation: self, division, spread, run, chunk_cache }))
+    }
+
+    /// Return the cache of decoded chunks if it has room for all of `tasks` chunks, the first of
+    /// which is at `cell`: otherwise the last ones would replace the first.
+    pub(crate) fn chunk_cache_for(self, cell: &[u64], tasks: usize) -> Result<Option<&'a ChunkCache>> {
+        let Some(cache) = self.chunk_cache else { return Ok(None) };
+        let level = self.level_at(cell)?;
+        let bytes = level.innermost().decoded_bytes.saturating_mul(tasks);
+        Ok(cache.has_room(bytes).then_some(cache))
+    }
+
+    /// Return the level of the chunk at `cell`.
+    fn level_at(self, cell: &[u64]) -> Result<LevelRef<'a>> {
+        let shape = grid::bounds(&self.array.dim_grids, cell).1;
+        self.array.level(&shape).map_err(|error| error.at_chunk(cell))
     }
 
     /// Divide a selection among chunks.
@@ -402,8 +421,7 @@ impl<'a> Operation<'a> {
 
     /// Choose the executor for `tasks` chunks, the first of which is at `cell`.
     pub(crate) fn run(self, cell: &[u64], tasks: usize, requests: Requests) -> Result<Executor> {
-        let shape = grid::bounds(&self.array.dim_grids, cell).1;
-        let level = self.array.level(&shape).map_err(|error| error.at_chunk(cell))?;
+        let level = self.level_at(cell)?;
         let bytes = match &level.body {
             Body::Shard(shard) if requests == Requests::Reads => shard.level.decoded_bytes,
             _ => level.decoded_bytes,
@@ -452,6 +470,7 @@ pub(crate) struct Chunks<'a, 's> {
     pub(crate) division: Division<'s>,
     spread: bool,
     run: Executor,
+    chunk_cache: Option<&'a ChunkCache>,
 }
 
 impl Chunks<'_, '_> {
@@ -466,7 +485,8 @@ impl Chunks<'_, '_> {
         let piece = self.division.task(task, &mut cell);
         self.operation.with_chunk(&cell, scratch, |key, level, origin, scratch| {
             let portion = Portion { level, piece: &piece, origin };
-            work(&Chunk { key, cell: &cell, portion, spread: self.spread }, scratch)
+            let (spread, chunk_cache) = (self.spread, self.chunk_cache);
+            work(&Chunk { key, cell: &cell, portion, spread, chunk_cache }, scratch)
         })
     }
 }

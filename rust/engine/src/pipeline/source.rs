@@ -49,6 +49,16 @@ impl DecodedSlot<'_> {
     pub fn insert(&self, chunk: Vec<u8>) {
         self.cache.insert(self.offset, self.size, self.level, chunk);
     }
+
+    /// See [`DecodedCache::is_for_parts`].
+    pub fn is_for_parts(&self) -> bool {
+        self.cache.is_for_parts()
+    }
+
+    /// See [`DecodedCache::is_read_again`].
+    pub fn is_read_again(&self) -> bool {
+        self.cache.is_read_again(self.offset, self.level)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -105,6 +115,22 @@ impl<'a> Source<'a> {
     /// Return the same bytes, as the value of a key.
     pub fn of_key(self, key: &'a str) -> Source<'a> {
         self.with_range(|range| ReaderRange { key: Some(key), ..range })
+    }
+
+    /// Return the same bytes, of which `cache` holds decoded chunks.
+    pub fn cached_in(self, cache: Option<&'a dyn DecodedCache>) -> Source<'a> {
+        Source { decoded_slot: cache.map(|cache| (cache, 0)).or(self.decoded_slot), ..self }
+    }
+
+    /// Return the same bytes without a cache for parts of chunks, unless it has room for `bytes`.
+    pub fn cached_up_to(self, bytes: usize) -> Source<'a> {
+        let has_room = |cache: &dyn DecodedCache| !cache.is_for_parts() || cache.has_room(bytes);
+        Source { decoded_slot: self.decoded_slot.filter(|(cache, _)| has_room(*cache)), ..self }
+    }
+
+    /// Return whether some chunk decoded from it may be cached.
+    pub fn may_have_cached_chunks(&self) -> bool {
+        !self.has_no_cached_chunks && self.decoded_slot.is_some_and(|(cache, _)| !cache.is_empty())
     }
 
     /// Return the range of a value with a key, if it is not in memory.

@@ -1,7 +1,7 @@
 //! Reads of chunks and subchunks of elements: decoding, and delivery to the callers' buffers.
 
 use super::chunk_reads::{ChunkReads, Target};
-use super::{decoded_slot, CoalescingPolicy, Reader, MAX_SHARED_SPAN, REMOTE};
+use super::{decoded_slot, CoalescingPolicy, Reader, MAX_SHARED_SPAN, REMOTE, SMALL_CHUNK_BYTES};
 use crate::array::{Body, Level};
 use crate::codec::chain::expect_size;
 use crate::copy::{self, Axis};
@@ -21,8 +21,13 @@ impl Reader<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let level = reads.level;
-        if let Some(decoded_slot) = decoded_slot(level, source) {
-            return self.read_cacheable(reads, source, decoded_slot, scratch);
+        if let Some(slot) = decoded_slot(level, source) {
+            if let Some(chunk) = slot.get() {
+                return self.deliver_cached(reads, &chunk);
+            }
+            if !slot.is_for_parts() || self.is_worth_caching(reads, slot) {
+                return self.read_into_cache(reads, source, slot, scratch);
+            }
         }
         if level.is_raw() {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
@@ -45,30 +50,42 @@ impl Reader<'_> {
         result
     }
 
-    /// Read a chunk or subchunk whose decoded form is cached.
-    fn read_cacheable(
+    /// Return whether to cache a chunk of which parts are read: a small part of a large chunk is
+    /// decoded alone, if that is possible, until another part is read.
+    fn is_worth_caching(&self, reads: &ChunkReads<'_, '_>, slot: DecodedSlot<'_>) -> bool {
+        if reads.is_full(&self.array.shape) {
+            return false;
+        }
+        let (level, (low, high)) = (reads.level, reads.span());
+        let is_small_part = level.decoded_bytes > SMALL_CHUNK_BYTES && high - low < level.decoded_bytes / 4;
+        !(is_small_part && level.decodes_parts()) || slot.is_read_again()
+    }
+
+    /// Read a chunk or subchunk, and cache its decoded form.
+    fn read_into_cache(
         &self,
         reads: &ChunkReads<'_, '_>,
         source: Source<'_>,
-        decoded_slot: DecodedSlot<'_>,
+        slot: DecodedSlot<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if let Some(chunk) = decoded_slot.get() {
-            return self.deliver_cached(reads, &chunk);
-        }
         let (mut chunk, permit) = (Vec::new(), || self.operation.store.coding_permit());
         let out = sized(&mut chunk, reads.level.decoded_bytes)?;
         let _permit =
             reads.level.load(source.caching_decoded_only(), out, &mut Vec::new(), scratch, permit)?;
         self.deliver_all(reads, out)?;
-        decoded_slot.insert(chunk);
+        slot.insert(chunk);
         Ok(())
     }
 
     /// Deliver a cached chunk or subchunk.
     pub(super) fn deliver_cached(&self, reads: &ChunkReads<'_, '_>, chunk: &[u8]) -> Result<()> {
         let _permit = self.operation.store.coding_permit()?;
-        self.deliver_all(reads, chunk)
+        reads.each(|portion, target| {
+            // Elements that are not selected need no check.
+            let (low, high) = portion.span();
+            self.deliver(portion, target, &chunk[low..high], low)
+        })
     }
 
     /// Read elements of variable length. The arena holds the selected ones.

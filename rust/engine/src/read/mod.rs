@@ -17,8 +17,8 @@ use crate::pipeline::operation::{BufferPtr, Chunk, Operation, Portion};
 use crate::pipeline::source::{DecodedSlot, Source};
 use crate::scratch::{sized, Scratch};
 use crate::selection::{Direction, Selection};
-use crate::shard_index;
-use crate::store::{OpenResult, ReadHint};
+use crate::shard_index::{self, cache::IndexKey, Entry};
+use crate::store::{ChunkCache, DecodedCache, OpenResult, ReadHint, ValueChunks, ValueReader};
 use crate::vlen::Arena;
 use chunk_reads::{ChunkRead, ChunkReads};
 
@@ -50,6 +50,9 @@ const REMOTE: CoalescingPolicy =
 /// Larger uncompressed chunks are read in parts even if a cache holds decoded chunks.
 const MAX_CACHED_RAW_BYTES: usize = 16 << 20;
 
+/// Decoding all of such a chunk costs little more than decoding a part of it.
+const SMALL_CHUNK_BYTES: usize = 256 << 10;
+
 /// If the parts that several reads need of a local chunk span more bytes, each read runs alone.
 const MAX_SHARED_SPAN: usize = 4 << 20;
 
@@ -60,6 +63,8 @@ pub(crate) struct Reader<'a> {
     array: &'a Array,
     /// Workers share the subchunks of a shard; blocking reads are always shared.
     spread: bool,
+    /// The cache of decoded chunks, if those of the operation fit into it.
+    chunk_cache: Option<&'a ChunkCache>,
     /// Subchunks of a shard that need no read, by their numbers in the index.
     skipped: Option<(&'a Shard, &'a [usize])>,
 }
@@ -78,12 +83,12 @@ pub(crate) struct Reader<'a> {
 pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<Arena> {
     let (out, arena) = (BufferPtr(out), Arena::default());
     let target = &Target::new(out, &arena);
-    let reader = |chunk: &Chunk<'_, '_>| Reader::new(operation, chunk.spread);
     let read_hint = |chunk: &Chunk<'_, '_>| {
-        reader(chunk).with(chunk, target, |reads| reader(chunk).read_hint(chunk.key, reads))
+        let reader = Reader::of_chunk(operation, chunk);
+        reader.with(chunk, target, |reads| reader.read_hint(chunk.key, reads))
     };
     operation.each_fetch(selection, &read_hint, &|chunk, opened, scratch| {
-        let reader = reader(chunk);
+        let reader = Reader::of_chunk(operation, chunk);
         reader.with(chunk, target, |reads| reader.read_chunk(chunk.key, opened, reads, scratch))
     })?;
     Ok(arena)
@@ -94,8 +99,13 @@ fn missing_chunk() -> Error {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(operation: Operation<'a>, spread: bool) -> Self {
-        Reader { operation, array: operation.array, spread, skipped: None }
+    pub(crate) fn new(operation: Operation<'a>, spread: bool, chunk_cache: Option<&'a ChunkCache>) -> Self {
+        Reader { operation, array: operation.array, spread, chunk_cache, skipped: None }
+    }
+
+    /// Return the reader of a chunk of `operation`.
+    pub(crate) fn of_chunk(operation: Operation<'a>, chunk: &Chunk<'a, '_>) -> Self {
+        Reader::new(operation, chunk.spread, chunk.chunk_cache)
     }
 
     /// Return a reader that skips the subchunks with these sorted numbers, in the shard of `level`.
@@ -151,7 +161,10 @@ impl<'a> Reader<'a> {
                 reads.start(); // again, if another write replaces the value
                 match object {
                     Some(object) => {
-                        self.read_level(reads, Source::of(&*object).of_key(key), scratch)?;
+                        let chunks = self.value_chunks(key, reads, &*object);
+                        let chunks = chunks.as_ref().map(|chunks| chunks as &dyn DecodedCache);
+                        let source = Source::of(&*object).of_key(key).cached_in(chunks);
+                        self.read_level(reads, source, scratch)?;
                         if let Some(shard) = self.remote_shard(reads.level) {
                             shard_index::record_last(shard, key, &*object);
                         }
@@ -177,9 +190,54 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Return the cache of the chunks that are decoded from an open value; None: nothing is cached.
+    fn value_chunks(
+        &self,
+        key: &str,
+        reads: &ChunkReads<'_, '_>,
+        object: &dyn ValueReader,
+    ) -> Option<ValueChunks> {
+        let cache = self.chunk_cache_of(reads)?;
+        if object.decoded_cache().is_some() {
+            return None;
+        }
+        cache.of_value(key, object)
+    }
+
+    /// Return the chunk cache if `reads` may use it: they read parts of compressed chunks, each of
+    /// which fits into the cache.
+    fn chunk_cache_of(&self, reads: &ChunkReads<'_, '_>) -> Option<&'a ChunkCache> {
+        let (cache, innermost) = (self.chunk_cache?, reads.level.innermost());
+        if innermost.is_raw() || reads.is_full(&self.array.shape) {
+            return None;
+        }
+        (is_cacheable(innermost) && cache.has_room(innermost.decoded_bytes)).then_some(cache)
+    }
+
+    /// Return the hint of a read whose chunks are all cached, unless the value has changed.
+    fn unchanged_hint(&self, key: &str, reads: &ChunkReads<'_, '_>) -> Option<ReadHint> {
+        let (level, chunks) = (reads.level, self.chunk_cache_of(reads)?.of_known_value(key)?);
+        let (version, size) = chunks.version()?;
+        let prefix = match &level.body {
+            Body::Shard(shard) if level.bytes_codecs.is_empty() => {
+                let index_key = IndexKey { version, offset: 0, size, shard: shard.id };
+                let entries = self.known_entries(shard, &index_key, reads)?;
+                let is_cached = |entry: &Entry| chunks.contains(entry.offset, entry.size, shard.level.id);
+                let prefix = if shard.index_at_start { shard.index_bytes as u64 } else { 0 };
+                entries.iter().all(is_cached).then_some(prefix)
+            }
+            Body::Shard(_) => None,
+            _ => chunks.contains(0, size, level.id).then_some(u64::MAX),
+        };
+        prefix.map(|prefix| ReadHint::IfChanged { version, size, prefix })
+    }
+
     fn read_hint(&self, key: &str, reads: &ChunkReads<'_, '_>) -> ReadHint {
         let level = reads.level;
         let blocks = self.operation.store.concurrency() > 0;
+        if let Some(hint) = blocks.then(|| self.unchanged_hint(key, reads)).flatten() {
+            return hint;
+        }
         let is_coalesced = blocks && level.decoded_bytes as u64 <= REMOTE.group;
         match &level.body {
             _ if is_coalesced && reads.is_full(&self.array.shape) => ReadHint::Whole,
@@ -280,5 +338,6 @@ fn is_cacheable(level: &Level) -> bool {
 
 /// Return the slot in a cache for the chunk that `level` decodes from `source`, if any.
 fn decoded_slot<'a>(level: &Level, source: Source<'a>) -> Option<DecodedSlot<'a>> {
-    is_cacheable(level).then(|| source.decoded_slot(level)).flatten()
+    let slot = is_cacheable(level).then(|| source.decoded_slot(level)).flatten()?;
+    (!level.is_raw() || !slot.is_for_parts()).then_some(slot)
 }

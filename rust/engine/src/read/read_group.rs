@@ -72,7 +72,7 @@ pub fn group_hints(
     let divisions: Vec<Option<Division<'_>>> = pieces.iter().map(divide).collect();
     let on_end = &|_, _| {};
     let group = ReadGroup { operation, targets: &targets, divisions: &divisions, states: &states, on_end };
-    let reader = &Reader::new(operation, false);
+    let reader = &Reader::new(operation, false, operation.chunk_cache);
     let touches = group.touches();
     Scratch::with(|scratch| {
         for chunk in touches.chunk_by(|left, next| left.0 == next.0) {
@@ -125,7 +125,9 @@ impl ReadGroup<'_, '_> {
         let chunks: Vec<&[Touch]> = touches.chunk_by(|left, next| left.0 == next.0).collect();
         let Some([(first, ..), ..]) = chunks.first() else { return };
         let operation = self.operation;
-        let reader = &Reader::new(operation, operation.shares_workers(chunks.len()));
+        // The read reports the error.
+        let chunk_cache = operation.chunk_cache_for(first, chunks.len()).unwrap_or(None);
+        let reader = &Reader::new(operation, operation.shares_workers(chunks.len()), chunk_cache);
         let run = operation.run(first, chunks.len(), Requests::Reads);
         let result = run.and_then(|run| {
             let request =

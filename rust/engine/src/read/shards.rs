@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::pipeline::operation::Executor;
 use crate::pipeline::source::Source;
 use crate::scratch::{reserve, Scratch};
+use crate::shard_index::cache::{Index, IndexKey};
 use crate::shard_index::{self, Entry};
 use crate::store::ReadHint;
 
@@ -44,6 +45,8 @@ impl Reader<'_> {
             && touched_subchunks.subchunks() == self.count_subchunks(shard, reads);
         // Reading a whole shard, with its index, is one request.
         let is_unread = is_all && !shard_index::is_in_cache(shard, source);
+        let touched_bytes = touched_subchunks.touches.len().saturating_mul(shard.level.decoded_bytes);
+        let source = source.cached_up_to(touched_bytes);
         // Some subchunks may be cached.
         let is_cacheable = decoded_slot(&shard.level, source).is_some();
         let is_one_request = is_unread || is_all && reads.items.len() > 1 && !is_cacheable;
@@ -79,7 +82,7 @@ impl Reader<'_> {
             }
         }
         entries.sort_unstable_by_key(|entry| entry.offset);
-        let source = if is_cacheable {
+        if is_cacheable && source.may_have_cached_chunks() {
             let mut cached = Vec::new();
             entries.retain(|entry| {
                 let part = source.part(entry.offset, entry.size).ok();
@@ -88,10 +91,8 @@ impl Reader<'_> {
                 chunk.is_none()
             });
             self.deliver_cached_subchunks(&subchunks, &cached)?;
-            source.without_cached_chunks()
-        } else {
-            source
-        };
+        }
+        let source = if is_cacheable { source.without_cached_chunks() } else { source };
         self.read_subchunks(&subchunks, source, 0, &entries)
     }
 
@@ -104,12 +105,7 @@ impl Reader<'_> {
         reads: &ChunkReads<'_, '_>,
     ) -> Option<ReadHint> {
         let (index, size) = shard_index::cache::last(shard.id, key)?;
-        let mut entries: Vec<Entry> = Vec::new();
-        for (task, touch) in reads.touched_subchunks(shard).ok()?.touches.iter().enumerate() {
-            if let Some((offset, size)) = shard_index::checked_entry(&index, touch.number, size).ok()? {
-                entries.push(Entry { offset, size, task });
-            }
-        }
+        let mut entries = touched_entries(shard, &index, size, reads)?;
         entries.sort_unstable_by_key(|entry| entry.offset);
         match &group(&entries, REMOTE, false)[..] {
             [only] => {
@@ -119,6 +115,16 @@ impl Reader<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Return the touched subchunks that a shard stores, by an index in the cache.
+    pub(super) fn known_entries(
+        &self,
+        shard: &Shard,
+        index_key: &IndexKey,
+        reads: &ChunkReads<'_, '_>,
+    ) -> Option<Vec<Entry>> {
+        touched_entries(shard, &shard_index::cache::get(index_key)?, index_key.size, reads)
     }
 
     /// Deliver cached subchunks, which need no request.
@@ -206,6 +212,21 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// Return the touched subchunks that a shard of `size` bytes stores.
+fn touched_entries(
+    shard: &Shard,
+    index: &Index,
+    size: u64,
+    reads: &ChunkReads<'_, '_>,
+) -> Option<Vec<Entry>> {
+    let touches = &reads.touched_subchunks(shard).ok()?.touches;
+    let entries = touches.iter().enumerate().map(|(task, touch)| {
+        let entry = shard_index::checked_entry(index, touch.number, size).ok()?;
+        Some(entry.map(|(offset, size)| Entry { offset, size, task }))
+    });
+    Some(entries.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Divide `entries`, sorted by offset, into groups to fetch together. `is_all`: the gaps are read,

@@ -33,7 +33,10 @@ use object::run_after;
 use value_reader::{has_bytes, past_the_end, Unversioned, REPLACED};
 
 pub use async_ops::{AsyncRequest, CancelToken, Completion, OpenResult, StartRequest};
-pub use cache::{CacheCounts, CachePool, CachedStore, Freshness};
+pub use cache::{
+    chunk_cache_counts, chunk_cache_limit, set_chunk_cache_limit, CacheCounts, CachePool, CachedStore,
+    ChunkCache, Freshness, ValueChunks,
+};
 pub use change::{join, Change, Precondition, UpdateOptions, UpdateOutcome, Updater, ValuePart};
 pub use exchange::{Exchange, Expected, NewValue};
 pub use foreign::{Foreign, ForeignStore, ReplaceOutcome};

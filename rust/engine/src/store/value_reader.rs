@@ -26,6 +26,15 @@ pub enum ReadHint {
     UnknownRanges,
     /// Only whether the value changed.
     Revalidate,
+    /// The first bytes, then ranges, unless the value still has this version: then nothing.
+    IfChanged {
+        /// The known version.
+        version: Version,
+        /// The size of the value with this version.
+        size: u64,
+        /// The number of bytes of another value; `u64::MAX`: all.
+        prefix: u64,
+    },
 }
 
 /// How bytes of a value are read.
@@ -107,6 +116,22 @@ pub trait DecodedCache: Send + Sync {
 
     /// Store a decoded chunk.
     fn insert(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>);
+
+    /// Return whether the cache holds only compressed chunks of which a part was read.
+    fn is_for_parts(&self) -> bool {
+        false
+    }
+
+    /// Return whether no chunk of the value is cached.
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Record a read of a part of the chunk that `level` decodes from `offset`, and return whether
+    /// an earlier one was recorded lately.
+    fn is_read_again(&self, _offset: u64, _level: u64) -> bool {
+        true
+    }
 }
 
 /// A whole value in memory.

@@ -96,7 +96,7 @@ impl<'a> Writer<'a> {
         new_elements: &dyn NewElements<'a>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.forget_index(key, new_elements.level());
+        self.forget(key, new_elements.level());
         let is_full = new_elements.is_full(self.operation.bounds());
         let options = UpdateOptions::reading_current(!is_full);
         let has_conditional_deletes = self.operation.store.info().has_conditional_deletes;
@@ -121,8 +121,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Forget the last known index of a remote shard, which is about to change.
-    fn forget_index(&self, key: &str, level: &Level) {
+    /// Forget the cached chunks, and the last known index of a remote shard, of a value that is about
+    /// to change.
+    fn forget(&self, key: &str, level: &Level) {
+        if let Some(cache) = self.operation.chunk_cache {
+            cache.forget(key);
+        }
         if let (Body::Shard(shard), true) = (&level.body, self.operation.store.concurrency() > 0) {
             shard_index::cache::set_last(shard.id, key, None);
         }
@@ -139,7 +143,7 @@ impl<'a> Writer<'a> {
         if !new_elements.is_full(self.operation.bounds()) {
             return Ok(None);
         }
-        self.forget_index(key, new_elements.level());
+        self.forget(key, new_elements.level());
         let Change::Write(parts) = self.change(new_elements, None, true, scratch)? else { return Ok(None) };
         match <[ValuePart<'_>; 1]>::try_from(parts) {
             // A reused buffer may be much larger than its content.

@@ -248,7 +248,7 @@ pub unsafe fn read(
 ) -> Result<Arena> {
     let (out, arena) = (BufferPtr(out), Arena::default());
     operation.each_chunk(selection, Requests::Reads, &|chunk, scratch| {
-        let reader = Reader::new(operation, chunk.spread);
+        let reader = Reader::of_chunk(operation, chunk);
         let matches = &read::Target::new(out, &arena);
         let target = &Target { out, arena: &arena };
         // Deliver the buffered elements, and return whether that was everything. None: another

@@ -25,7 +25,7 @@ use tessarr_engine::pipeline::missing_array::ArrayPresence;
 use tessarr_engine::pipeline::operation::{Interrupt, Operation};
 use tessarr_engine::pool::{self, Mailbox};
 use tessarr_engine::selection::{Field, Request, Selection};
-use tessarr_engine::store::Store as EngineStore;
+use tessarr_engine::store::{ChunkCache, Store as EngineStore};
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::write_buffer;
 use tessarr_engine::{read, statistics, write, Error, Kind};
@@ -65,6 +65,8 @@ pub(crate) struct ArrayBase {
     waiting: Mailbox<Arc<Slot>>,
     /// The check that the array still exists, for a chunk that is not stored.
     presence: OnceLock<ArrayPresence>,
+    /// The cache of decoded chunks.
+    chunk_cache: Option<ChunkCache>,
     /// The write buffer of a transaction.
     above: OnceLock<Arc<write_buffer::WriteBuffer>>,
 }
@@ -120,7 +122,8 @@ impl ArrayBase {
     ) -> Operation<'a> {
         let keeps_past = self.keeps_past.load(Ordering::Relaxed);
         let check = self.presence.get().map(ArrayPresence::check);
-        Operation { keeps_past, interrupt, check, ..Operation::new(&state.array, store, &self.prefix) }
+        let operation = Operation::new(&state.array, store, &self.prefix);
+        Operation { keeps_past, interrupt, check, chunk_cache: self.chunk_cache.as_ref(), ..operation }
     }
 
     fn transfer<'a>(
@@ -221,22 +224,26 @@ fn run_interruptibly<T>(
 #[pymethods]
 impl ArrayBase {
     #[new]
-    #[pyo3(signature = (description, store, prefix, read_only, *_args, **_kwargs))]
+    #[pyo3(signature = (description, store, prefix, read_only, chunk_cache_bytes=None, *_args, **_kwargs))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         description: Py<Description>,
         store: &Bound<'_, Store>,
         prefix: &str,
         read_only: bool,
+        chunk_cache_bytes: Option<u64>,
         _args: &Bound<'_, PyAny>,
         _kwargs: Option<&Bound<'_, PyAny>>,
     ) -> Self {
         let array = description.bind(py).get().array.clone();
         let state = RwLock::new(Arc::new(State { description, array }));
         let (read_only, direct) = (AtomicBool::new(read_only), AtomicBool::new(true));
+        let store = store.get().engine();
         ArrayBase {
             state,
-            store: store.get().engine(),
+            chunk_cache: ChunkCache::new(&store, chunk_cache_bytes),
+            store,
             prefix: prefix.into(),
             read_only,
             direct,

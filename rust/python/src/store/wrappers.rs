@@ -24,6 +24,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(guard_store, module)?)?;
     module.add_function(wrap_pyfunction!(delay_store, module)?)?;
     module.add_function(wrap_pyfunction!(retry_store, module)?)?;
+    module.add_function(wrap_pyfunction!(set_chunk_cache_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(chunk_cache_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(count_chunk_cache, module)?)?;
     module.add_function(wrap_pyfunction!(observe_store, module)?)
 }
 
@@ -164,9 +167,32 @@ impl CachedStore {
 
     /// Counts of hits and misses, and the bytes in the cache.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = py.detach(|| self.0.counts());
-        [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
+        to_dict(py, py.detach(|| self.0.counts()))
     }
+}
+
+fn to_dict(py: Python<'_>, counts: engine::CacheCounts) -> PyResult<Bound<'_, PyDict>> {
+    [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
+}
+
+/// Limit the chunk cache of the process. None sets the default: 64 MiB, or a sixteenth of the memory
+/// that the process may use, if that is less.
+#[pyfunction]
+#[pyo3(signature = (n))]
+fn set_chunk_cache_bytes(py: Python<'_>, n: Option<u64>) {
+    py.detach(|| engine::set_chunk_cache_limit(n));
+}
+
+/// Return the limit of the chunk cache of the process.
+#[pyfunction]
+fn chunk_cache_bytes() -> u64 {
+    engine::chunk_cache_limit()
+}
+
+/// Counts of hits and misses of the chunk cache of the process, and the bytes in it.
+#[pyfunction]
+fn count_chunk_cache(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    to_dict(py, py.detach(engine::chunk_cache_counts))
 }
 
 /// A cache of at most `max_bytes` that several stores share.
@@ -204,8 +230,7 @@ impl CachePool {
 
     /// Counts of hits and misses of all stores, and the bytes in the cache.
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = py.detach(|| self.0.counts());
-        [("hits", counts.hits), ("misses", counts.misses), ("bytes", counts.bytes)].into_py_dict(py)
+        to_dict(py, py.detach(|| self.0.counts()))
     }
 }
 

@@ -113,6 +113,7 @@ def _open_array(  # noqa: PLR0917
         read_only=False,
         write_empty_chunks=store_fill,
         missing="fill" if spec._fill_missing else "refuse",
+        chunk_cache_bytes=0,  # only a `cache_pool` caches chunks
         keeps_past=True,
     )
     # other handles see a transaction's changes after its commit

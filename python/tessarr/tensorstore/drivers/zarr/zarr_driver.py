@@ -348,6 +348,7 @@ class ZarrDriver(Driver):
             read_only=False,
             write_empty_chunks=array._write_empty_chunks,
             missing=array._missing,
+            chunk_cache_bytes=array._chunk_cache_bytes,
             keeps_past=True,
         )
         driver._meta, driver._looked_s = staged._meta, time.time()

@@ -103,6 +103,10 @@ impl BytesCodec for Blosc {
         decode_all(&header, input, out, context)
     }
 
+    fn decodes_parts(&self) -> bool {
+        true
+    }
+
     fn decode_part(
         &self,
         input: &[u8],

@@ -23,23 +23,47 @@ pub struct CacheCounts {
 /// A memory limit that several caches share; the least recently used entry is evicted first.
 pub struct CachePool {
     lru: Mutex<Lru>,
-    pub(super) limit: u64,
+    limit: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
+    /// The fork generation of the entries; None: a forked child keeps them.
+    generation: Option<AtomicU64>,
 }
 
 impl std::fmt::Debug for CachePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "CachePool({} bytes)", self.limit)
+        write!(f, "CachePool({} bytes)", self.limit())
     }
 }
 
 impl CachePool {
     /// Hold at most `limit` bytes.
     pub fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self::with_generation(limit, None))
+    }
+
+    /// Hold at most `limit` bytes in this process; a forked child starts with an empty pool.
+    pub(super) fn of_process(limit: u64) -> Self {
+        Self::with_generation(limit, Some(AtomicU64::new(fork::generation())))
+    }
+
+    fn with_generation(limit: u64, generation: Option<AtomicU64>) -> Self {
         fork::register();
         let (hits, misses) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(CachePool { lru: Mutex::new(Lru::new(limit)), limit, hits, misses })
+        CachePool { lru: Mutex::new(Lru::new(limit)), limit: AtomicU64::new(limit), hits, misses, generation }
+    }
+
+    /// Return the maximum number of bytes.
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Change the maximum number of bytes.
+    pub(super) fn set_limit(&self, limit: u64) {
+        self.with(|lru| {
+            self.limit.store(limit, Ordering::Relaxed);
+            lru.set_limit(limit);
+        });
     }
 
     /// Cache the responses of `inner` while they are fresh. Stores with the same `namespace` share
@@ -62,6 +86,12 @@ impl CachePool {
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Lru) -> T) -> T {
         let _gate = fork::gate();
         let mut lru = self.lru.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(generation) = &self.generation {
+            if generation.load(Ordering::Relaxed) != fork::generation() {
+                generation.store(fork::generation(), Ordering::Relaxed);
+                lru.clear();
+            }
+        }
         work(&mut lru)
     }
 
@@ -86,7 +116,7 @@ impl CachePool {
         lookup
     }
 
-    fn count(&self, hit: bool) {
+    pub(super) fn count(&self, hit: bool) {
         let counter = if hit { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
     }

@@ -18,7 +18,7 @@ pub(super) struct DecodedChunks {
 
 impl DecodedCache for DecodedChunks {
     fn has_room(&self, bytes: usize) -> bool {
-        bytes as u64 <= self.memory.limit
+        bytes as u64 <= self.memory.limit()
     }
 
     fn get(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>> {
@@ -130,7 +130,7 @@ impl ValueReader for RangedReader {
                 out,
                 ReadFlags { continues_request, ..flags },
             )?;
-            if !flags.decoded_is_cached && count <= self.store.memory.limit {
+            if !flags.decoded_is_cached && count <= self.store.memory.limit() {
                 let (kind, entry) =
                     (EntryKind::Range { offset, count }, CacheEntry::Range(Arc::new(out.to_vec())));
                 self.store.memory.with(|lru| lru.insert_part(&self.chunks.name, kind, entry, self.chunks.of));
@@ -190,7 +190,7 @@ impl RangedReader {
     fn must_read_whole(&self) -> bool {
         matches!(self.store.freshness, Freshness::Always | Freshness::Since(_))
             && self.chunks.of.state().is_none()
-            && self.size <= SMALL_VALUE_BYTES.min(self.store.memory.limit)
+            && self.size <= SMALL_VALUE_BYTES.min(self.store.memory.limit())
             && !self.store.memory.with(|lru| lru.lacks_parts(&self.chunks.name))
     }
 

@@ -65,6 +65,11 @@ impl Lru {
         }
     }
 
+    pub(super) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+        self.evict();
+    }
+
     /// Return the number of cached bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
@@ -139,6 +144,11 @@ impl Lru {
         if let Some(slot) = self.names.get_mut(name).and_then(|entries| entries.value.as_mut()) {
             slot.mark_used(&mut self.clock, &mut self.order);
         }
+    }
+
+    /// Return whether `of` is the cached value of `name`.
+    pub(super) fn has_value(&self, name: &str, of: ValueId) -> bool {
+        self.names.get(name).is_some_and(|entries| entries.equals(of))
     }
 
     /// Return whether decoded chunks of the value of `name` are cached.
@@ -356,7 +366,8 @@ impl Lru {
         self.invalidate_name(namespace);
     }
 
-    fn invalidate_name(&mut self, name: &str) {
+    /// Drop the entries of `name`.
+    pub(super) fn forget(&mut self, name: &str) {
         if let Some(entries) = self.names.remove(name) {
             self.with_decoded_chunks.remove(name);
             for slot in entries.lru_slots() {
@@ -364,6 +375,10 @@ impl Lru {
                 self.bytes -= slot.bytes;
             }
         }
+    }
+
+    fn invalidate_name(&mut self, name: &str) {
+        self.forget(name);
         if self.epochs.len() >= MAX_EPOCHS {
             self.epochs.clear();
             self.epoch_of_all = Epoch::next();

@@ -16,8 +16,10 @@
 
 mod cache_pool;
 mod cached_value;
+mod chunk_cache;
 mod entry;
 mod lru;
+mod memory_share;
 mod writes;
 
 use std::sync::atomic::AtomicBool;
@@ -27,6 +29,9 @@ use std::time::Duration;
 pub(super) use self::cache_pool::RequestTime;
 pub use self::cache_pool::{CacheCounts, CachePool};
 use self::cached_value::{DecodedChunks, RangedReader, WholeValueReader};
+pub use self::chunk_cache::{
+    chunk_cache_counts, chunk_cache_limit, set_chunk_cache_limit, ChunkCache, ValueChunks,
+};
 pub use self::entry::Freshness;
 use self::entry::{CacheEntry, EntryKind, Lookup, ValueId, WholeValue};
 use self::writes::{cached_put, UpdateInProgress, WrittenValue};
@@ -105,7 +110,9 @@ impl CachedStore {
 
     /// Return whether to read a value completely; not if its decoded chunks are cached.
     fn reads_whole(&self, name: &str, hint: ReadHint, size: u64) -> bool {
-        reads_whole(hint, size) && size <= self.memory.limit && !self.memory.with(|lru| lru.has_decoded(name))
+        reads_whole(hint, size)
+            && size <= self.memory.limit()
+            && !self.memory.with(|lru| lru.has_decoded(name))
     }
 
     /// Return whether the cache holds only the existence of a value.
@@ -114,7 +121,7 @@ impl CachedStore {
     }
 
     fn is_small_value(&self, object: &dyn ValueReader) -> bool {
-        object.size() <= SMALL_VALUE_BYTES.min(self.memory.limit)
+        object.size() <= SMALL_VALUE_BYTES.min(self.memory.limit())
     }
 
     /// Open the value in the inner store.
@@ -142,7 +149,7 @@ impl CachedStore {
             return Ok(None);
         };
         let size = object.size();
-        if size <= self.memory.limit && (reads_whole(hint, size) || object.bytes().is_some()) {
+        if size <= self.memory.limit() && (reads_whole(hint, size) || object.bytes().is_some()) {
             let whole = Arc::new(WholeValue::of(&*object)?);
             self.memory.insert(&name, EntryKind::Value, CacheEntry::Whole(whole.clone()), request_time);
             return Ok(Some(self.whole_reader(name, whole)));
@@ -225,7 +232,7 @@ const SMALL_VALUE_BYTES: u64 = 1 << 20;
 fn reads_whole(hint: ReadHint, size: u64) -> bool {
     match hint {
         ReadHint::Whole => true,
-        ReadHint::Prefix(limit) => size <= limit,
+        ReadHint::Prefix(limit) | ReadHint::IfChanged { prefix: limit, .. } => size <= limit,
         ReadHint::Suffix(_) | ReadHint::Revalidate => false,
         ReadHint::UnknownRanges | ReadHint::Range { .. } => size <= SMALL_VALUE_BYTES,
     }
@@ -241,7 +248,7 @@ impl Store for CachedStore {
     }
 
     fn info(&self) -> StoreInfo {
-        StoreInfo { cache_limit: Some(self.memory.limit), ..self.inner.info() }
+        StoreInfo { cache_limit: Some(self.memory.limit()), ..self.inner.info() }
     }
 
     fn cache_state(&self, key: &str) -> CacheState {
@@ -332,7 +339,7 @@ impl Store for CachedStore {
             new = match (&change, &whole) {
                 (Change::Keep, _) if options.current && current.is_none() => WrittenValue::Absent,
                 (Change::Keep, Some(whole)) => WrittenValue::Unchanged(whole.whole.clone()),
-                _ => WrittenValue::of(&change, object, self.memory.limit)?,
+                _ => WrittenValue::of(&change, object, self.memory.limit())?,
             };
             Ok(change)
         });

@@ -13,7 +13,7 @@ use crate::store::{joined, AsyncRequest, Change, ValuePart, ValueReader, Version
 pub(super) fn cached_put(store: &CachedStore, request: AsyncRequest) -> AsyncRequest {
     let AsyncRequest::Put { key, value, completion } = request else { return request };
     let (_, update) = UpdateInProgress::start(store, store.name(&key));
-    let (new, limit) = (value.clone(), store.memory.limit);
+    let (new, limit) = (value.clone(), store.memory.limit());
     let completion = completion.map(move |result| {
         let size = new.len() as u64;
         let new_value = result.as_ref().ok().filter(|_| size <= limit);

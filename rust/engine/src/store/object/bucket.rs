@@ -17,7 +17,7 @@ use tokio::sync::RwLock;
 use super::client::{BucketSettings, Client, Kind};
 use super::connector::Connector;
 use super::failure::{end_of_object, Action, Attempt, Failure};
-use super::{ByteRange, ObjectPart, PutOutcome, PutPrecondition};
+use super::{ByteRange, KnownState, ObjectPart, PutOutcome, PutPrecondition};
 use crate::error::{Error, Result};
 use crate::store::fork::PerProcess;
 use crate::store::{Depth, Listing};
@@ -168,13 +168,28 @@ impl Bucket {
         Path::parse(format!("{}{key}", self.prefix)).map_err(|error| Error::argument(error.to_string()))
     }
 
-    /// Read an object, or a range of it; None: it does not exist.
-    pub(super) async fn get(&self, key: &str, range: ByteRange) -> Result<Option<ObjectPart>> {
+    /// Read an object, or a range of it; None: it does not exist. The part is empty if the object is in
+    /// the `known` state.
+    pub(super) async fn get(
+        &self,
+        key: &str,
+        range: ByteRange,
+        known: Option<&KnownState>,
+    ) -> Result<Option<ObjectPart>> {
         let path = self.path(key)?;
+        if let Some(known) = known.filter(|_| self.settings.kind == Kind::Gcs) {
+            // GCS has no condition on the generation: the first byte comes with it.
+            let found = self.get_options(key, &path, Some(GetRange::Bounded(0..1)), false, None).await?;
+            if found.as_ref().is_none_or(|found| found.tag == known.tag) {
+                return Ok(found.map(|_| known.to_part()));
+            }
+        }
         let range = match range {
             ByteRange::Last(count) if self.settings.kind == Kind::Azure => {
                 // Azure does not know ranges that begin at the end.
-                let Some(found) = self.get_options(key, &path, None, true).await? else { return Ok(None) };
+                let Some(found) = self.get_options(key, &path, None, true, None).await? else {
+                    return Ok(None);
+                };
                 let first = found.size.saturating_sub(count);
                 if found.size == 0 {
                     return Ok(Some(found));
@@ -187,7 +202,7 @@ impl Bucket {
             }
             ByteRange::Whole => None,
         };
-        self.get_options(key, &path, range, false).await
+        self.get_options(key, &path, range, false, known).await
     }
 
     async fn get_options(
@@ -196,16 +211,23 @@ impl Bucket {
         path: &Path,
         range: Option<GetRange>,
         head: bool,
+        known: Option<&KnownState>,
     ) -> Result<Option<ObjectPart>> {
-        let options = || GetOptions { range: range.clone(), head, ..GetOptions::default() };
+        // The tags of GCS are generations, which are no entity tags.
+        let has_entity_tags = self.settings.kind != Kind::Gcs;
+        let known = known.filter(|_| has_entity_tags);
+        let options = || {
+            let if_none_match = known.map(|known| known.tag.clone());
+            GetOptions { range: range.clone(), head, if_none_match, ..GetOptions::default() }
+        };
         let answer = self
             .request(Action::Read, key, |client| async move {
                 let found = client.get_opts(path, options()).await;
-                // The tags of GCS are generations, which are no entity tags.
-                let is_known = self.settings.kind != Kind::Gcs;
-                if let Some(end) =
-                    found.as_ref().err().filter(|_| is_known).and_then(|error| end_of_object(error))
-                {
+                if let (Err(object_store::Error::NotModified { .. }), Some(known)) = (&found, known) {
+                    return Ok(known.to_part());
+                }
+                let error = found.as_ref().err().filter(|_| has_entity_tags);
+                if let Some(end) = error.and_then(|error| end_of_object(error)) {
                     return Ok(end);
                 }
                 let found = found?;
@@ -219,7 +241,7 @@ impl Bucket {
             Err(Failure::Absent) => Ok(None),
             // The range is beyond the end, or the object is empty: the whole object has its size.
             Err(Failure::Range) if range.is_some() => {
-                let head = Box::pin(self.get_options(key, path, None, true)).await?;
+                let head = Box::pin(self.get_options(key, path, None, true, None)).await?;
                 Ok(head.map(|part| ObjectPart { first: part.size, ..part }))
             }
             Err(failure) => Err(self.error(Action::Read, key, failure)),

@@ -41,7 +41,7 @@ pub use client::{BucketSettings, Kind};
 use connector::Connector;
 pub use credentials::{Credentials, GetCredentials};
 pub use dial::ConnectionSettings;
-pub(super) use part::{ByteRange, ObjectPart};
+pub(super) use part::{ByteRange, KnownState, ObjectPart};
 pub(super) use transport::run_after;
 pub use transport::run_blocking;
 use transport::{while_active, Transport};
@@ -153,9 +153,19 @@ impl Objects {
     }
 
     async fn fetch(&self, key: &str, range: ByteRange) -> Result<Option<ObjectPart>> {
+        self.fetch_unless(key, range, None).await
+    }
+
+    /// Read a part of an object, which is empty if the object is in a known state.
+    async fn fetch_unless(
+        &self,
+        key: &str,
+        range: ByteRange,
+        known: Option<&KnownState>,
+    ) -> Result<Option<ObjectPart>> {
         match &self.place {
-            Place::Bucket(bucket) => bucket.get(key, range).await,
-            Place::Web(web) => web.get(key, range).await,
+            Place::Bucket(bucket) => bucket.get(key, range, known).await,
+            Place::Web(web) => web.get(key, range, known).await,
         }
     }
 
@@ -198,8 +208,14 @@ impl Objects {
             ReadHint::UnknownRanges | ReadHint::Revalidate => {
                 (ByteRange::Span { offset: 0, count: FIRST_BYTES }, 0)
             }
+            ReadHint::IfChanged { prefix: u64::MAX, .. } => (ByteRange::Whole, u64::MAX),
+            ReadHint::IfChanged { prefix, .. } => (ByteRange::Span { offset: 0, count: prefix }, 0),
         };
-        let Some(part) = self.fetch(&key, range).await? else { return Ok(None) };
+        let known = match hint {
+            ReadHint::IfChanged { version, size, .. } => KnownState::of(version.tag(), size),
+            _ => None,
+        };
+        let Some(part) = self.fetch_unless(&key, range, known.as_ref()).await? else { return Ok(None) };
         let state = self.version(&key, &part.state());
         // A bucket compares the tag itself, of any length.
         let version = if self.has_conditions() { self.version(&key, part.tag.as_bytes()) } else { state };

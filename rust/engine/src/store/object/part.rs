@@ -21,6 +21,29 @@ pub(in crate::store) enum ByteRange {
     },
 }
 
+/// A known state of an object. If the object is still in this state, the server sends no bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::store) struct KnownState {
+    /// The tag.
+    pub(super) tag: String,
+    /// The size of the object in bytes.
+    pub(super) size: u64,
+}
+
+impl KnownState {
+    /// Return the state with this tag; None: the tag is a hash.
+    pub(super) fn of(tag: &[u8], size: u64) -> Option<Self> {
+        let tag = std::str::from_utf8(tag).ok()?.to_owned();
+        Some(KnownState { tag, size })
+    }
+
+    /// Return an empty part of the object.
+    pub(super) fn to_part(&self) -> ObjectPart {
+        let KnownState { tag, size } = self.clone();
+        ObjectPart { data: Vec::new(), first: 0, size, tag, is_strong: true }
+    }
+}
+
 /// A part of an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::store) struct ObjectPart {

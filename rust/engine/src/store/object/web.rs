@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
 use object_store::client::{HttpError, HttpRequest};
 
@@ -11,7 +11,7 @@ use super::connector::{no_body, Connector, Refusal, TimedBody};
 use super::cookies::Cookies;
 use super::failure::{Action, Attempt, Failure};
 use super::response::{empty_part_at_end, read_body, read_error_body};
-use super::{index_page, ByteRange, ObjectPart};
+use super::{index_page, ByteRange, KnownState, ObjectPart};
 use crate::error::{Error, Result};
 use crate::store::{Depth, Listing};
 
@@ -61,8 +61,14 @@ impl Web {
         format!("{}{}{}", self.root, percent_encoding::utf8_percent_encode(key, &ESCAPED), self.query)
     }
 
-    /// Read an object, or a range of it; None: it does not exist.
-    pub(super) async fn get(&self, key: &str, range: ByteRange) -> Result<Option<ObjectPart>> {
+    /// Read an object, or a range of it; None: it does not exist. The part is empty if the object is in
+    /// the `known` state.
+    pub(super) async fn get(
+        &self,
+        key: &str,
+        range: ByteRange,
+        known: Option<&KnownState>,
+    ) -> Result<Option<ObjectPart>> {
         let url = self.url(key);
         let header = match range {
             ByteRange::Whole => None,
@@ -72,10 +78,10 @@ impl Web {
             }
         };
         let range = header.and_then(|text| HeaderValue::from_str(&text).ok());
-        match self.get_range(&url, range.as_ref()).await {
+        match self.get_range(&url, range.as_ref(), known).await {
             // The server has not sent the size.
             Err(Failure::Range) if range.is_some() => {
-                resolve(Action::Read, shown(&url), self.get_range(&url, None).await)
+                resolve(Action::Read, shown(&url), self.get_range(&url, None, None).await)
             }
             answer => resolve(Action::Read, shown(&url), answer),
         }
@@ -85,8 +91,14 @@ impl Web {
         &self,
         url: &str,
         range: Option<&HeaderValue>,
+        known: Option<&KnownState>,
     ) -> std::result::Result<ObjectPart, Failure> {
-        let (head, body) = self.send(url, range, Action::Read).await?.into_parts();
+        let tag = known.and_then(|known| HeaderValue::from_str(&known.tag).ok());
+        let headers = [(header::RANGE, range), (header::IF_NONE_MATCH, tag.as_ref())];
+        let (head, body) = self.send(url, &headers, Action::Read).await?.into_parts();
+        if let (StatusCode::NOT_MODIFIED, Some(known)) = (head.status, known) {
+            return Ok(known.to_part());
+        }
         if has_object(head.status) {
             return match read_body(&head, body).await {
                 Ok(part) => Ok(part),
@@ -118,7 +130,7 @@ impl Web {
     async fn send(
         &self,
         url: &str,
-        range: Option<&HeaderValue>,
+        headers: &[(HeaderName, Option<&HeaderValue>)],
         action: Action,
     ) -> std::result::Result<Response<TimedBody>, Failure> {
         let fail = |error: HttpError| self.attempt(url, action).failure(&error);
@@ -135,8 +147,10 @@ impl Web {
                 request.headers_mut().remove(header::AUTHORIZATION);
                 request.headers_mut().remove(header::COOKIE);
             }
-            if let Some(range) = range {
-                request.headers_mut().insert(header::RANGE, range.clone());
+            for (name, value) in headers {
+                if let Some(value) = *value {
+                    request.headers_mut().insert(name, value.clone());
+                }
             }
             let response = self.connector.send(request).await.map_err(fail)?;
             self.cookies.store(target.path(), response.headers());
@@ -192,7 +206,7 @@ impl Web {
 
     async fn list_folder(&self, prefix: &str) -> Result<Listing> {
         let url = self.url(prefix);
-        let response = self.send(&url, None, Action::List).await;
+        let response = self.send(&url, &[], Action::List).await;
         let (head, body) = match response {
             Ok(response) => response.into_parts(),
             Err(failure) => return Err(failure.into_error(Action::List, shown(&url))),

@@ -155,7 +155,8 @@ impl CoalescingStore {
             ReadHint::Range { offset: first, count } => {
                 Some((offset(first), Some(offset(first.saturating_add(count)))))
             }
-            ReadHint::UnknownRanges | ReadHint::Revalidate => None, // ranges are not known yet
+            // Ranges are not known yet.
+            ReadHint::UnknownRanges | ReadHint::Revalidate | ReadHint::IfChanged { .. } => None,
         };
         with(&self.expected, |all| all.entry(key.to_owned()).or_default().extend(span));
     }
