@@ -299,6 +299,23 @@ def test_gzip_is_stream_of_rfc_1952(level):
     assert gz.decompress(array.store.get("c/0/0")) == CHUNK.tobytes()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_gzip_level_9_is_as_small_as_that_of_zlib(seed):
+    """Level 9 means the smallest file: the excess over zlib is at most 2 %."""
+    rng = np.random.default_rng(seed)
+    waves = 280 + 20 * np.sin(np.arange(500) / 50)[:, None]
+    samples = [
+        (waves + rng.standard_normal((500, 200))).round(1),
+        (waves[:200] + rng.standard_normal((200, 200)) / 50).round(1).astype("f4"),
+        rng.integers(0, 1000, 50_000).astype("i4"),
+        np.repeat(np.repeat(rng.integers(0, 20, (50, 50)), 10, 0), 10, 1).astype("u1"),
+        np.arange(50_000),
+    ]
+    for sample in samples:
+        data = sample.tobytes()
+        assert len(codecs.GZip(9).encode(data)) <= 1.02 * len(zlib.compress(data, 9, 31))
+
+
 @pytest.mark.covers("V3-GZIP-01")
 def test_gzip_of_several_members():
     data = CHUNK.tobytes()

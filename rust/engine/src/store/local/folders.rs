@@ -265,6 +265,9 @@ fn ignore_absence(result: io::Result<()>) -> io::Result<()> {
 /// Create the missing folders of `path`, unless other processes remove them at the same time.
 /// Return the folders with new entries, outermost first.
 pub(super) fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if fs::create_dir(path).is_ok() {
+        return Ok(vec![path.parent().unwrap_or(path).to_owned()]); // without looking at those above
+    }
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
     let mut changed_folders = Vec::with_capacity(missing.len());
     for folder in missing.iter().rev() {
