@@ -76,7 +76,8 @@ __all__ = [
 _T = TypeVar("_T")
 _Indices: TypeAlias = NDArray[np.int64]
 _Range: TypeAlias = tuple[int, int, int]
-_Axis: TypeAlias = _Range | _Indices | tuple[_Indices]
+_Mask: TypeAlias = tuple[NDArray[np.bool_], int]
+_Axis: TypeAlias = _Range | _Indices | tuple[_Indices] | _Mask
 _Field: TypeAlias = tuple[int, int, int]
 _VersionedParts: TypeAlias = tuple[
     Literal["unspecified", "missing", "value"], bytes, bytes | int | None, float

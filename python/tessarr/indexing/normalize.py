@@ -224,10 +224,14 @@ def select_outer(key: object, shape: Shape) -> Selection:
             joint_masks += term.values.ndim != 1
             if joint_masks > 1 or term.values.ndim == 0:
                 raise SelectionError("an outer selection has masks of one axis, and one of several")
-            lists = [_freeze(indices) for indices in term.values.nonzero()]
-            buffer_axis = plan.add(lists[0].size, (lists[0].size,))
-            for axis, indices in enumerate(lists, start=term.axis):
-                plan.put(axis, buffer_axis, (indices,) if len(lists) > 1 else _to_range(indices))
+            if term.values.ndim == 1:
+                indices = _freeze(term.values.nonzero()[0])
+                plan.put(term.axis, plan.add(indices.size, (indices.size,)), _to_range(indices))
+            else:
+                count, axes = _select_true(term)
+                buffer_axis = plan.add(count, (count,))
+                for axis, chosen in axes.items():
+                    plan.put(axis, buffer_axis, chosen)
         else:
             plan.add_term(term)
         integers_only = integers_only and isinstance(term, Integer)
@@ -414,6 +418,10 @@ class _JointArrays:
 
 def _broadcast_arrays(index_terms: list[Term], shape: Shape) -> _JointArrays | None:
     """Broadcast the index arrays of a key; None if there are none."""
+    match [term for term in index_terms if not isinstance(term, Integer)]:
+        case [Mask() as mask] if mask.values.ndim > 1:
+            count, axes = _select_true(mask)
+            return _JointArrays((count,), (count,), {axis: (0, axes[axis]) for axis in axes})
     arrays: dict[int, npt.NDArray[Any]] = {}
     shapes: list[Shape] = []
     for term in index_terms:
@@ -463,6 +471,14 @@ def _broadcast_arrays(index_terms: list[Term], shape: Shape) -> _JointArrays | N
         for axis, values in varying.items()
     }
     return _JointArrays(joint_shape, (count,), constant | tied)
+
+
+def _select_true(term: Mask) -> tuple[int, dict[int, AxisSelection]]:
+    """Return the number of true elements of a mask, and its selection for each of its axes."""
+    mask = np.array(term.values, order="C", copy=True)
+    mask.flags.writeable = False
+    axes: dict[int, AxisSelection] = {term.axis + n: (mask, n) for n in range(mask.ndim)}
+    return int(np.count_nonzero(mask)), axes
 
 
 def _find_independent_axes(arrays: dict[int, npt.NDArray[Any]], rank: int) -> list[int] | None:

@@ -7,9 +7,11 @@ Every key has one entry for each axis of the array:
 * a *range* ``(start, step, count)``, for integers and slices. An integer is a range of one index
   whose axis the result lacks;
 * an *outer list*, an ``int64`` vector of indices, independent of the other axes;
-* a *joint list*, a 1-tuple of such a vector. Entry ``k`` of all joint lists is one point.
+* a *joint list*, a 1-tuple of such a vector. Entry ``k`` of all joint lists is one point;
+* a *joint mask* ``(mask, n)``, for axis ``n`` of a mask of several axes. Its true elements in C
+  order are the points. The engine expands them chunk by chunk.
 
-One group of joint lists suffices, because NumPy broadcasts all index arrays of a key to one shape.
+One group of joint axes suffices, because NumPy broadcasts all index arrays of a key to one shape.
 The engine fills a buffer with one axis for each range and outer list, and one axis for the joint
 group: `Selection.buffer_shape`. NumPy's result differs from the buffer only by ``newaxis`` (axes of
 length 1) and by index arrays of several dimensions, which the buffer contains flattened. So a
@@ -43,12 +45,14 @@ __all__ = [
     "AxisSelection",
     "IndexList",
     "Indexer",
+    "JointMask",
     "Range",
     "Selection",
     "as_range",
     "axis_number",
     "find_touched_cells",
     "index_list",
+    "joint_indices",
     "out_of_bounds",
     "range_of_slice",
     "wrap_integer",
@@ -60,7 +64,10 @@ Range: TypeAlias = tuple[int, int, int]
 IndexList: TypeAlias = "npt.NDArray[np.int64]"
 """One-dimensional, in bounds, not negative, read-only, and not shared with the user."""
 
-AxisSelection: TypeAlias = "Range | IndexList | tuple[IndexList]"
+JointMask: TypeAlias = "tuple[npt.NDArray[np.bool_], int]"
+"""A mask and the number of one of its axes. The mask is in C order, read-only, and not shared."""
+
+AxisSelection: TypeAlias = "Range | IndexList | tuple[IndexList] | JointMask"
 
 
 class Selection(NamedTuple):
@@ -69,8 +76,8 @@ class Selection(NamedTuple):
     Parameters
     ----------
     axes : tuple of AxisSelection
-        One entry per axis of the array: a range ``(start, step, count)``, an outer list, or a
-        1-tuple with a joint list.
+        One entry per axis of the array: a range ``(start, step, count)``, an outer list, a
+        1-tuple with a joint list, or a joint mask.
     out_axes : tuple of (int or None)
         One entry per axis of the array: its axis in the buffer, or None if the result lacks the
         axis. All joint axes have the same entry.
@@ -334,6 +341,20 @@ def as_range(indices: IndexList) -> Range | None:
     return start, step, count
 
 
+def joint_indices(chosen: tuple[IndexList] | JointMask) -> IndexList:
+    """Return the indices of a joint axis, one for each point.
+
+    Examples
+    --------
+    >>> joint_indices((np.array([[True, False], [True, True]]), 1)).tolist()
+    [0, 0, 1]
+    """
+    if len(chosen) == 1:
+        return chosen[0]
+    mask, number = chosen
+    return mask.nonzero()[number]
+
+
 def find_touched_cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape]:
     """Yield the cells of a grid that contain selected elements, each once.
 
@@ -364,7 +385,7 @@ def find_touched_cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> I
             single.append((axis, _find_cells_of_range(chosen, cut)))
         else:
             joint.append(axis)
-            columns.append(_find_cells(chosen[0], cut))
+            columns.append(_find_cells(joint_indices(chosen), cut))
     joint_cells: list[list[int]] = [[]]
     if columns:
         joint_cells = np.unique(np.stack(columns, 1), axis=0).tolist()

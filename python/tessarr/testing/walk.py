@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.indexing import AxisSelection, Selection
+from tessarr.indexing.selection import IndexList, Range, joint_indices
 
 __all__ = ["check_selection", "read_selection", "write_selection"]
 
@@ -77,7 +78,7 @@ def check_selection(selection: Selection, shape: tuple[int, ...]) -> None:
         if out_axis is None:
             assert count == 1
             continue
-        is_joint = len(walk) == 1 and not isinstance(walk, np.ndarray)
+        is_joint = len(walk) < 3 and not isinstance(walk, np.ndarray)
         if is_joint:
             joint_axes.add(out_axis)
         assert lengths.setdefault(out_axis, count) == count
@@ -98,6 +99,11 @@ def _check_walk(walk: AxisSelection, size: int) -> int:
         assert count > 1 or step == 1
         assert count == 0 or (0 <= start < size and 0 <= start + step * (count - 1) < size)
         return count
+    if isinstance(walk, tuple) and len(walk) == 2:
+        mask, number = walk
+        assert mask.dtype == np.dtype(np.bool_) and mask.shape[number] == size
+        assert mask.flags.c_contiguous and not mask.flags.writeable
+        return int(np.count_nonzero(mask))
     indices = walk if isinstance(walk, np.ndarray) else walk[0]
     assert indices.dtype == np.dtype(np.int64) and indices.ndim == 1
     assert indices.flags.c_contiguous and not indices.flags.writeable
@@ -107,7 +113,8 @@ def _check_walk(walk: AxisSelection, size: int) -> int:
 
 def _pairs(selection: Selection) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Yield each position in the buffer, in C order, with its index in the array."""
-    pairs = list(zip(selection.axes, selection.out_axes, strict=True))
+    walks = [_list_points(walk) for walk in selection.axes]
+    pairs = list(zip(walks, selection.out_axes, strict=True))
     for position in np.ndindex(*selection.buffer_shape):
         yield (
             position,
@@ -118,7 +125,14 @@ def _pairs(selection: Selection) -> Iterator[tuple[tuple[int, ...], tuple[int, .
         )
 
 
-def _index(walk: AxisSelection, n: int) -> int:
+def _list_points(walk: AxisSelection) -> Range | IndexList | tuple[IndexList]:
+    """Return a joint mask as a joint list."""
+    if isinstance(walk, tuple) and len(walk) == 2:
+        return (joint_indices(walk),)
+    return walk
+
+
+def _index(walk: Range | IndexList | tuple[IndexList], n: int) -> int:
     if isinstance(walk, np.ndarray):
         return int(walk[n])
     if len(walk) == 1:

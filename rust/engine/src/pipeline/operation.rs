@@ -390,7 +390,7 @@ impl<'a> Operation<'a> {
             1 => (Executor::CallingThread, self.chunk_cache),
             tasks => {
                 let mut first = PerAxis::new();
-                division.task(0, &mut first);
+                division.find_cell(0, &mut first);
                 (self.run(&first, tasks, requests)?, self.chunk_cache_for(&first, tasks)?)
             }
         };

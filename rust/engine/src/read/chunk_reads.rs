@@ -64,6 +64,9 @@ impl<'a> Target<'a> {
     /// are one contiguous run of the same bytes.
     #[allow(clippy::mut_from_ref)]
     pub(super) fn run(&self, portion: &Portion<'_, '_>) -> Option<(usize, &mut [u8])> {
+        if portion.piece.is_scattered() {
+            return None;
+        }
         portion.single_copy(Direction::FromCell, |copy| {
             let item = Item { bytes: copy.field.bytes, swap: 0 };
             let bytes = copy::Plan::new(copy.axes, item).contiguous_bytes()?;
@@ -174,7 +177,7 @@ fn touches(shard: &Shard, divisions: &[Division<'_>]) -> Result<Vec<Touch>> {
     let mut cell = PerAxis::new();
     for (read, division) in divisions.iter().enumerate() {
         for task in 0..division.tasks() {
-            division.task(task, &mut cell);
+            division.find_cell(task, &mut cell);
             touches.push(Touch { number: shard.entry_number(&cell), read, task });
         }
     }

@@ -159,7 +159,7 @@ impl ReadGroup<'_, '_> {
             let Some(division) = division else { continue };
             self.states[read].chunks.store(division.tasks(), Ordering::Release);
             touches.extend((0..division.tasks()).map(|task| {
-                division.task(task, &mut cell);
+                division.find_cell(task, &mut cell);
                 (cell.clone(), read, task)
             }));
         }

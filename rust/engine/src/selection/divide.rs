@@ -5,7 +5,8 @@
 
 use smallvec::SmallVec;
 
-use super::{AxisPart, Ids, IndexRange, ListEntry, Piece, Points, Selection};
+use super::groups::Groups;
+use super::{AxisPart, IndexRange, ListEntry, Piece, Selection};
 use crate::array::PerAxis;
 use crate::error::{Error, Result};
 use crate::grid::{CellRun, DimGrid};
@@ -134,20 +135,12 @@ impl Ranges {
     }
 }
 
-/// The points inside one cell of the joint axes.
-struct Group {
-    cell: PerAxis<u64>,
-    first: usize,
-    last: usize,
-}
-
 /// A piece divided among the cells of a grid: a list of tasks, computed on demand.
 ///
 /// It stores one entry per axis and per listed index, none per cell.
 pub struct Division<'a> {
     axes: PerAxis<AxisDivision<'a>>,
-    groups: Vec<Group>,
-    ids: Vec<u32>,
+    points: Option<Groups>,
     selection: &'a Selection,
     offset: isize,
     tasks: usize,
@@ -168,15 +161,12 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], dim_grids: &[DimGrid]) -> R
             AxisPart::Joint(column) => AxisDivision::Joint(column),
         })
         .collect();
-    let (groups, ids) = match &piece.ids {
-        None => (Vec::new(), Vec::new()),
-        Some(ids) => group_points(&piece.selection.points, ids, origin, dim_grids),
-    };
-    let joint = if piece.ids.is_some() { groups.len() as u64 } else { 1 };
+    let points = piece.points.as_ref().map(|points| Groups::new(points, origin, dim_grids));
+    let joint = points.as_ref().map_or(1, |groups| groups.len() as u64);
     let tasks = axes.iter().map(AxisDivision::cells).try_fold(joint, u64::checked_mul);
     let tasks = tasks.and_then(|tasks| usize::try_from(tasks).ok()).filter(|&tasks| tasks <= MAX_TASKS);
     let tasks = tasks.ok_or_else(|| Error::selection("the selection touches more than 2^62 chunks"))?;
-    Ok(Division { axes, groups, ids, selection: piece.selection, offset: piece.offset, tasks })
+    Ok(Division { axes, points, selection: piece.selection, offset: piece.offset, tasks })
 }
 
 fn list_cells<'a>(
@@ -198,67 +188,6 @@ fn list_cells<'a>(
     cells
 }
 
-/// Group points by cell: (groups, point ids in the order of the groups).
-fn group_points(
-    points: &Points,
-    ids: &Ids<'_>,
-    origin: &[u64],
-    dim_grids: &[DimGrid],
-) -> (Vec<Group>, Vec<u32>) {
-    let cell_of = |column: usize, id: usize| {
-        let axis = points.axes[column];
-        dim_grids[axis].cell_of(points.columns[column][id] as u64 - origin[axis])
-    };
-    let columns = points.columns.len();
-    let same = |a: usize, b: usize| (0..columns).all(|column| cell_of(column, a) == cell_of(column, b));
-    let mut order: Vec<u32> = ids.iter().map(|id| id as u32).collect();
-    let compare = |a: &u32, b: &u32| {
-        let cells =
-            |id: &u32| (0..columns).map(|column| cell_of(column, *id as usize)).collect::<PerAxis<u64>>();
-        cells(a).cmp(&cells(b)).then(a.cmp(b))
-    };
-    if let Some(strides) = linear_strides(points, ids, &cell_of) {
-        let key =
-            |id: u32| (0..columns).map(|column| cell_of(column, id as usize) * strides[column]).sum::<u64>();
-        let mut keyed: Vec<(u64, u32)> = order.iter().map(|&id| (key(id), id)).collect();
-        if !keyed.is_sorted() {
-            keyed.sort_unstable();
-            order = keyed.into_iter().map(|(_, id)| id).collect();
-        }
-    } else {
-        order.sort_unstable_by(compare);
-    }
-    let mut groups: Vec<Group> = Vec::new();
-    for (position, &id) in order.iter().enumerate() {
-        match groups.last_mut() {
-            Some(group) if same(order[group.first] as usize, id as usize) => group.last = position + 1,
-            _ => groups.push(Group {
-                cell: (0..columns).map(|column| cell_of(column, id as usize)).collect(),
-                first: position,
-                last: position + 1,
-            }),
-        }
-    }
-    (groups, order)
-}
-
-/// Strides that number the cells in C order; None if they overflow.
-fn linear_strides(
-    points: &Points,
-    ids: &Ids<'_>,
-    cell_of: &impl Fn(usize, usize) -> u64,
-) -> Option<PerAxis<u64>> {
-    let columns = points.columns.len();
-    let mut strides: PerAxis<u64> = SmallVec::from_elem(0, columns);
-    let mut step = 1u64;
-    for column in (0..columns).rev() {
-        strides[column] = step;
-        let max_cell = ids.iter().map(|id| cell_of(column, id)).max().unwrap_or(0);
-        step = step.checked_mul(max_cell.checked_add(1)?)?;
-    }
-    Some(strides)
-}
-
 impl<'a> Division<'a> {
     /// Return the number of cells, each a task.
     pub fn tasks(&self) -> usize {
@@ -278,31 +207,46 @@ impl<'a> Division<'a> {
             };
             task = task * division.cells() as usize + number as usize;
         }
-        if self.groups.is_empty() {
-            return Some(task);
+        match &self.points {
+            None => Some(task),
+            Some(groups) => Some(task * groups.len() + groups.find(cell)?),
         }
-        let joint = || self.selection.points.axes.iter().map(|&axis| &cell[axis]);
-        let group = self.groups.binary_search_by(|group| group.cell.iter().cmp(joint())).ok()?;
-        Some(task * self.groups.len() + group)
     }
 
     /// Task `task` (0-based, C order of axes, then points): writes its cell to `cell` and returns
     /// the piece inside that cell.
-    pub fn task(&self, task: usize, cell: &mut PerAxis<u64>) -> Piece<'_> {
-        let mut rest = task;
-        let group = if self.groups.is_empty() {
-            None
-        } else {
-            let group = &self.groups[rest % self.groups.len()];
-            rest /= self.groups.len();
-            Some(group)
-        };
+    pub fn task(&self, task: usize, cell: &mut PerAxis<u64>) -> Piece<'a> {
         let rank = self.axes.len();
-        cell.clear();
-        cell.resize(rank, 0);
-        let mut axes: PerAxis<AxisPart<'_>> = SmallVec::with_capacity(rank);
+        let mut axes: PerAxis<AxisPart<'a>> = SmallVec::with_capacity(rank);
         axes.resize(rank, AxisPart::List(&[]));
         let mut offset = self.offset;
+        let group = self.locate(task, cell, |axis, part, buffer_offset| {
+            axes[axis] = part;
+            offset += buffer_offset;
+        });
+        let points = self.points.as_ref().map(|groups| groups.points(group));
+        Piece { axes, selection: self.selection, points, offset }
+    }
+
+    /// Write the cell of `task` to `cell`.
+    pub fn find_cell(&self, task: usize, cell: &mut PerAxis<u64>) {
+        self.locate(task, cell, |_, _, _| ());
+    }
+
+    /// Write the cell of `task` to `cell` and return its group of points. `visit` receives each
+    /// axis, the part of the piece in the cell, and its offset in the buffer.
+    fn locate(
+        &self,
+        task: usize,
+        cell: &mut PerAxis<u64>,
+        mut visit: impl FnMut(usize, AxisPart<'a>, isize),
+    ) -> usize {
+        let (mut rest, mut group) = (task, 0);
+        if let Some(groups) = &self.points {
+            (rest, group) = (rest / groups.len(), rest % groups.len());
+        }
+        cell.clear();
+        cell.resize(self.axes.len(), 0);
         for (axis, division) in self.axes.iter().enumerate().rev() {
             let cells = division.cells() as usize;
             match division {
@@ -312,24 +256,22 @@ impl<'a> Division<'a> {
                         1 => 0,
                         _ => ranges.partition_point(|run| run.before <= number) - 1,
                     };
-                    let buffer_offset;
-                    (cell[axis], axes[axis], buffer_offset) = ranges[run].cell(number);
-                    offset += buffer_offset;
+                    let (index, part, buffer_offset) = ranges[run].cell(number);
+                    cell[axis] = index;
+                    visit(axis, part, buffer_offset);
                 }
                 AxisDivision::List(cells) => {
                     let (index, entries) = cells[rest % cells.len()];
-                    (cell[axis], axes[axis]) = (index, AxisPart::List(entries));
+                    cell[axis] = index;
+                    visit(axis, AxisPart::List(entries), 0);
                 }
                 AxisDivision::Joint(column) => {
-                    axes[axis] = AxisPart::Joint(*column);
-                    if let Some(group) = group {
-                        cell[axis] = group.cell[*column];
-                    }
+                    cell[axis] = self.points.as_ref().map_or(0, |groups| groups.cell(group)[*column]);
+                    visit(axis, AxisPart::Joint(*column), 0);
                 }
             }
             rest /= cells;
         }
-        let ids = group.map(|group| Ids::Some(&self.ids[group.first..group.last]));
-        Piece { axes, selection: self.selection, ids, offset }
+        group
     }
 }

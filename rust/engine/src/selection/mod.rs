@@ -2,20 +2,30 @@
 //!
 //! For each axis a selection maps array indices to positions of the caller's buffer. An axis has
 //! one of three forms, in any combination: a *range* (start, step, count), a *list* (one axis of an
-//! outer selection), or *joint* (points, whose joint axes are iterated together). Indices stay
+//! outer selection), or *joint* (points, whose joint axes are iterated together). The points are
+//! lists of indices, or the true elements of a mask, which become lists cell by cell. Indices stay
 //! absolute at every level of sharding; only the pieces get shorter, so the same [`divide`] serves
 //! the grid of the array and the grid inside a shard.
 //!
 //! Lists are sorted by index once, so every cell at every level owns one contiguous slice of them.
 //! The sort is stable: the last of repeated indices stays last, and wins when written.
 
+use std::sync::Arc;
+
+use mask::Mask;
+use points::{bounds, PointRange, Points};
 use smallvec::SmallVec;
+use sort::Numbered;
 
 use crate::array::PerAxis;
 use crate::copy::Axis as CopyAxis;
 use crate::error::{Error, Result};
 
 mod divide;
+mod groups;
+mod mask;
+mod points;
+mod sort;
 
 pub use divide::{divide, Division};
 
@@ -55,6 +65,18 @@ pub enum Request<'a> {
         /// The byte stride in the caller's buffer, the same for all joint axes.
         stride: isize,
     },
+    /// The true elements of a mask over this axis and the following [`Request::Masked`] axes, in C
+    /// order.
+    Mask {
+        /// A byte for each element of these axes, in C order; true if it is not zero.
+        values: &'a [u8],
+        /// The number of true elements.
+        count: usize,
+        /// The byte stride between true elements in the caller's buffer.
+        stride: isize,
+    },
+    /// An axis that the mask of an axis before covers.
+    Masked,
 }
 
 /// A range of bytes of every selected item, and its position in an item of the caller's buffer.
@@ -71,7 +93,8 @@ pub struct Field {
 /// A selection, checked against the shape of the array.
 pub struct Selection {
     axes: PerAxis<AxisForm>,
-    points: Points,
+    /// The points of the joint axes, if any.
+    points: Option<Joint>,
     fields: Vec<Field>,
     whole_items: bool,
 }
@@ -105,17 +128,40 @@ impl IndexRange {
 enum AxisForm {
     Range(IndexRange),
     List(Vec<ListEntry>),
+    /// The column of the points.
     Joint(usize),
 }
 
-#[derive(Default)]
-struct Points {
-    /// One index per point for each joint axis.
-    columns: Vec<Vec<i64>>,
-    /// The array axis of each column.
-    axes: Vec<usize>,
-    count: usize,
-    stride: isize,
+/// The points of joint axes.
+#[derive(Clone)]
+enum Joint {
+    Points(PointRange),
+    Mask(Arc<Mask>),
+}
+
+impl Joint {
+    fn len(&self) -> usize {
+        match self {
+            Joint::Points(points) => points.len(),
+            Joint::Mask(mask) => mask.len(),
+        }
+    }
+
+    /// Return bounds of the indices in a column.
+    fn bounds(&self, column: usize) -> (i64, i64) {
+        match self {
+            Joint::Points(points) => bounds(points.column(column)),
+            Joint::Mask(mask) => mask.bounds(column),
+        }
+    }
+
+    /// Return the points as lists.
+    fn points(&self) -> PointRange {
+        match self {
+            Joint::Points(points) => points.clone(),
+            Joint::Mask(mask) => mask.points(),
+        }
+    }
 }
 
 impl Selection {
@@ -134,6 +180,7 @@ impl Selection {
         // Copy the indices first and check the copy: another thread may change the caller's.
         let mut axes = PerAxis::new();
         let mut points = Points::default();
+        let mut mask: Option<(usize, Mask)> = None;
         for (axis, (request, &size)) in requests.iter().zip(shape).enumerate() {
             axes.push(match *request {
                 Request::Range { start, step, count, stride } => {
@@ -144,40 +191,37 @@ impl Selection {
                     AxisForm::Range(IndexRange { start, step, count, stride })
                 }
                 Request::List { indices, stride } => {
-                    let entries = indices.iter().enumerate();
-                    let mut entries: Vec<ListEntry> = entries
-                        .map(|(position, &index)| ListEntry { index, offset: position as isize * stride })
-                        .collect();
-                    check_indices(entries.iter().map(|entry| entry.index), size, axis)?;
-                    if !entries.is_sorted_by_key(|entry| entry.index) {
-                        entries.sort_by_key(|entry| entry.index);
-                    }
-                    AxisForm::List(entries)
+                    let indices = indices.to_vec();
+                    check_indices(&indices, size, axis)?;
+                    AxisForm::List(sorted_entries(&indices, stride))
                 }
                 Request::Joint { indices, stride } => {
                     let column = indices.to_vec();
-                    check_indices(column.iter().copied(), size, axis)?;
-                    if !points.columns.is_empty() && points.count != indices.len() {
-                        return Err(Error::selection(format!(
-                            "joint axes have {} and {} indices",
-                            points.count,
-                            indices.len()
-                        )));
-                    }
-                    if !points.columns.is_empty() && points.stride != stride {
-                        return Err(Error::selection("joint axes have different strides"));
-                    }
-                    if indices.len() > u32::MAX as usize {
-                        return Err(Error::selection("more than 2^32 points in one selection"));
-                    }
-                    points.count = indices.len();
-                    points.stride = stride;
-                    points.axes.push(axis);
-                    points.columns.push(column);
-                    AxisForm::Joint(points.columns.len() - 1)
+                    check_indices(&column, size, axis)?;
+                    points.push(axis, column, stride)?;
+                    AxisForm::Joint(points.axes.len() - 1)
                 }
+                Request::Mask { values, count, stride } => {
+                    let is_masked = |request: &&Request<'_>| matches!(request, Request::Masked);
+                    let covered = 1 + requests[axis + 1..].iter().take_while(is_masked).count();
+                    let sizes = &shape[axis..axis + covered];
+                    if mask.replace((axis, Mask::new(axis, sizes, values, count, stride)?)).is_some() {
+                        return Err(Error::selection("two masks in one selection"));
+                    }
+                    AxisForm::Joint(0)
+                }
+                Request::Masked => match &mask {
+                    Some((first, mask)) if axis < first + mask.axes().len() => AxisForm::Joint(axis - first),
+                    _ => return Err(Error::selection(format!("no mask covers axis {axis}"))),
+                },
             });
         }
+        let points = match (mask, points.axes.is_empty()) {
+            (None, true) => None,
+            (None, false) => Some(Joint::Points(PointRange::all(Arc::new(points)))),
+            (Some((_, mask)), true) => Some(Joint::Mask(Arc::new(mask))),
+            (Some(_), false) => return Err(Error::selection("a mask and other joint axes")),
+        };
         Ok(Selection { axes, points, fields: Vec::new(), whole_items: true })
     }
 
@@ -210,8 +254,7 @@ impl Selection {
             AxisForm::List(entries) => AxisPart::List(entries),
             AxisForm::Joint(column) => AxisPart::Joint(*column),
         });
-        let ids = (!self.points.columns.is_empty()).then_some(Ids::All(self.points.count));
-        Piece { axes: axes.collect(), selection: self, ids, offset: 0 }
+        Piece { axes: axes.collect(), selection: self, points: self.points.clone(), offset: 0 }
     }
 }
 
@@ -229,13 +272,32 @@ fn check_range(start: i64, step: i64, count: usize, size: u64, axis: usize) -> R
     Err(Error::selection(format!("{range} is out of bounds for axis {axis} with size {size}")))
 }
 
-fn check_indices(mut indices: impl Iterator<Item = i64>, size: u64, axis: usize) -> Result<()> {
-    match indices.find(|&index| index < 0 || index as u64 >= size) {
-        None => Ok(()),
-        Some(index) => {
-            Err(Error::selection(format!("index {index} is out of bounds for axis {axis} with size {size}")))
-        }
+fn check_indices(indices: &[i64], size: u64, axis: usize) -> Result<()> {
+    let is_outside = |index: i64| index < 0 || index as u64 >= size;
+    let (low, high) = bounds(indices);
+    if indices.is_empty() || !(is_outside(low) || is_outside(high)) {
+        return Ok(());
     }
+    let index = indices.iter().copied().find(|&index| is_outside(index)).unwrap_or(low);
+    Err(Error::selection(format!("index {index} is out of bounds for axis {axis} with size {size}")))
+}
+
+/// Return indices in ascending order, with their offsets; repeated ones in their own order.
+fn sorted_entries(indices: &[i64], stride: isize) -> Vec<ListEntry> {
+    let entry = |(position, &index): (usize, &i64)| ListEntry { index, offset: position as isize * stride };
+    let (low, high) = bounds(indices);
+    if indices.is_sorted() {
+        return indices.iter().enumerate().map(entry).collect();
+    }
+    if let Some(mut numbered) = Numbered::new(indices.len(), high.abs_diff(low) + 1) {
+        numbered.add(indices.iter().map(|&index| index.abs_diff(low)));
+        numbered.sort();
+        let index = |number: u64| low + number as i64;
+        return numbered.iter().map(|(number, position)| entry((position, &index(number)))).collect();
+    }
+    let mut entries: Vec<ListEntry> = indices.iter().enumerate().map(entry).collect();
+    entries.sort_by_key(|entry| entry.index);
+    entries
 }
 
 /// One axis of a piece; indices are absolute.
@@ -244,30 +306,6 @@ enum AxisPart<'a> {
     Range(IndexRange),
     List(&'a [ListEntry]),
     Joint(usize),
-}
-
-/// The points of a piece.
-#[derive(Clone)]
-enum Ids<'a> {
-    All(usize),
-    Some(&'a [u32]),
-}
-
-impl Ids<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Ids::All(count) => *count,
-            Ids::Some(ids) => ids.len(),
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        let (all, some): (usize, &[u32]) = match self {
-            Ids::All(count) => (*count, &[]),
-            Ids::Some(ids) => (0, ids),
-        };
-        (0..all).chain(some.iter().map(|&id| id as usize))
-    }
 }
 
 /// The direction of a copy.
@@ -293,7 +331,7 @@ impl Direction {
 pub struct Piece<'a> {
     axes: PerAxis<AxisPart<'a>>,
     selection: &'a Selection,
-    ids: Option<Ids<'a>>,
+    points: Option<Joint>,
     /// The byte offset in the caller's buffer of the first items of the ranges.
     offset: isize,
 }
@@ -305,7 +343,7 @@ impl<'a> Piece<'a> {
             AxisPart::Range(range) => range.count == 0,
             AxisPart::List(entries) => entries.is_empty(),
             AxisPart::Joint(_) => false,
-        }) || self.ids.as_ref().is_some_and(|ids| ids.len() == 0)
+        }) || self.points.as_ref().is_some_and(|points| points.len() == 0)
     }
 
     /// Return whether the piece selects all bytes of every index of the cell at `origin` with
@@ -326,31 +364,14 @@ impl<'a> Piece<'a> {
                 }
                 AxisPart::Joint(_) => true,
             })
-            && self.ids.as_ref().is_none_or(|ids| self.points_cover(ids, origin, inside))
+            && self.points.as_ref().is_none_or(|points| points.points().cover(origin, inside))
     }
 
-    /// Return whether the points cover each combination of indices along the joint axes.
-    fn points_cover(&self, ids: &Ids<'_>, origin: &[u64], inside: impl Fn(usize) -> u64) -> bool {
-        let Points { columns, axes, .. } = &self.selection.points;
-        let sides: PerAxis<u64> = axes.iter().map(|&axis| inside(axis)).collect();
-        let positions = sides.iter().try_fold(1, |positions: u64, &side| positions.checked_mul(side));
-        let Some(mut uncovered) =
-            positions.map(|positions| positions as usize).filter(|&positions| positions <= ids.len())
-        else {
-            return false;
-        };
-        let mut is_uncovered = vec![true; uncovered];
-        for id in ids.iter() {
-            let coordinates =
-                columns.iter().zip(axes).map(|(column, &axis)| column[id] as u64 - origin[axis]);
-            let position = coordinates
-                .zip(&sides)
-                .try_fold(0, |position, (index, &side)| (index < side).then_some(position * side + index));
-            uncovered -= usize::from(
-                position.is_some_and(|position| std::mem::take(&mut is_uncovered[position as usize])),
-            );
-        }
-        uncovered == 0
+    /// Return whether it has several elements of a list, or several points, which are no run of
+    /// contiguous bytes.
+    pub fn is_scattered(&self) -> bool {
+        let is_scattered = |axis| !matches!(self.axes[axis], AxisPart::Range(_)) && self.positions(axis) > 1;
+        (0..self.axes.len()).any(is_scattered)
     }
 
     /// Return whether all bytes of the items are selected.
@@ -374,27 +395,23 @@ impl<'a> Piece<'a> {
         is_box.then(|| (0..origin.len()).map(positions).collect())
     }
 
-    /// Return the minimum and the maximum index along `axis`.
+    /// Return the minimum and the maximum index along `axis`; for a mask, of all its elements.
     pub fn index_range(&self, axis: usize) -> (i64, i64) {
         match self.axes[axis] {
             AxisPart::Range(range) => range.bounds(),
             AxisPart::List(entries) => (entries[0].index, entries[entries.len() - 1].index),
             AxisPart::Joint(column) => {
-                let column = &self.selection.points.columns[column];
-                let ids = self.ids.as_ref().map(Ids::iter);
-                let indices = ids.into_iter().flatten().map(|id| column[id]);
-                indices.fold((i64::MAX, i64::MIN), |(low, high), index| (low.min(index), high.max(index)))
+                self.points.as_ref().map_or((i64::MAX, i64::MIN), |points| points.bounds(column))
             }
         }
     }
 
     /// Return the number of positions along `axis` for [`Piece::narrow`]; for joint axes, points.
     pub fn positions(&self, axis: usize) -> usize {
-        match (&self.axes[axis], &self.ids) {
-            (AxisPart::Range(range), _) => range.count,
-            (AxisPart::List(entries), _) => entries.len(),
-            (AxisPart::Joint(_), Some(Ids::Some(ids))) => ids.len(),
-            (AxisPart::Joint(_), _) => 1,
+        match &self.axes[axis] {
+            AxisPart::Range(range) => range.count,
+            AxisPart::List(entries) => entries.len(),
+            AxisPart::Joint(_) => self.points.as_ref().map_or(0, Joint::len),
         }
     }
 
@@ -409,17 +426,18 @@ impl<'a> Piece<'a> {
         let mut piece = Piece {
             axes: self.axes.clone(),
             selection: self.selection,
-            ids: self.ids.clone(),
+            points: self.points.clone(),
             offset: self.offset,
         };
-        match (&mut piece.axes[axis], &mut piece.ids) {
-            (AxisPart::Range(range), _) => {
+        match &mut piece.axes[axis] {
+            AxisPart::Range(range) => {
                 piece.offset += positions.start as isize * range.stride;
                 *range = range.part(positions);
             }
-            (AxisPart::List(entries), _) => *entries = &entries[positions],
-            (AxisPart::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[positions],
-            (AxisPart::Joint(_), _) => {}
+            AxisPart::List(entries) => *entries = &entries[positions],
+            AxisPart::Joint(_) => {
+                piece.points = piece.points.map(|points| Joint::Points(points.points().part(positions)));
+            }
         }
         piece
     }
@@ -472,12 +490,8 @@ impl<'a> Piece<'a> {
                 AxisPart::Joint(_) => {}
             }
         }
-        if let Some(ids) = &self.ids {
-            let mut offsets = self.joint_offsets(ids, origin, strides);
-            if direction == Direction::ToCell {
-                offsets.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
-            }
-            lists.push(offsets);
+        if let Some(points) = &self.points {
+            lists.push(points.points().offsets(direction, origin, strides));
         }
         let mut axes: PerAxis<CopyAxis<'_>> =
             lists.iter().map(|offsets| CopyAxis::List { offsets }).collect();
@@ -490,16 +504,5 @@ impl<'a> Piece<'a> {
             }
         }
         copy(cell, self.offset, &axes)
-    }
-
-    fn joint_offsets(&self, ids: &Ids<'_>, origin: &[u64], strides: &[isize]) -> Vec<(isize, isize)> {
-        let mut offsets: Vec<(isize, isize)> =
-            ids.iter().map(|id| (0, id as isize * self.selection.points.stride)).collect();
-        for (column, &axis) in self.selection.points.columns.iter().zip(&self.selection.points.axes) {
-            for (offset, id) in offsets.iter_mut().zip(ids.iter()) {
-                offset.0 += (column[id] as u64 - origin[axis]) as isize * strides[axis];
-            }
-        }
-        offsets
     }
 }

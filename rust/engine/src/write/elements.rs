@@ -44,7 +44,7 @@ impl<'a> NewElements<'a> for CallerElements<'a, '_, '_> {
 
     fn run(&self) -> Option<&'a [u8]> {
         let level = self.portion.level;
-        if level.swap() > 1 {
+        if level.swap() > 1 || self.portion.piece.is_scattered() {
             return None;
         }
         self.portion.single_copy(Direction::ToCell, |copy| {
@@ -87,7 +87,7 @@ impl<'a> NewSubchunks<'a> for CallerSubchunks<'_, 'a, '_, '_> {
         reserve(&mut touched, self.division.tasks())?;
         let mut cell = PerAxis::new();
         for task in 0..self.division.tasks() {
-            self.division.task(task, &mut cell);
+            self.division.find_cell(task, &mut cell);
             touched.push(TouchedSubchunk { number: self.shard.entry_number(&cell), task });
         }
         Ok(touched)

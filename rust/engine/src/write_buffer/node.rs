@@ -173,7 +173,7 @@ impl Subchunks {
         let mut tasks: Vec<(usize, usize)> = Vec::new();
         let mut cell = PerAxis::new();
         for task in 0..division.tasks() {
-            division.task(task, &mut cell);
+            division.find_cell(task, &mut cell);
             let number = shard.entry_number(&cell);
             if create && !self.nodes.contains_key(&number) {
                 self.nodes.insert(number, (cell.clone(), Node::of(level)));

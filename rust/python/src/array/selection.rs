@@ -1,6 +1,6 @@
 //! Conversion of Python's indices to the engine's selections.
 
-use numpy::PyReadonlyArray1;
+use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PyInt, PySlice, PyTuple};
@@ -76,6 +76,8 @@ pub(crate) enum AxisArgument<'py> {
     Range(i64, i64, usize),
     List(PyReadonlyArray1<'py, i64>),
     Joint(PyReadonlyArray1<'py, i64>),
+    /// A mask of several axes, and the number of this axis among them.
+    Mask(Bound<'py, PyArrayDyn<bool>>, usize),
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for AxisArgument<'py> {
@@ -85,8 +87,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AxisArgument<'py> {
         let Ok(tuple) = object.cast::<PyTuple>() else {
             return Ok(AxisArgument::List(object.extract()?));
         };
-        if tuple.len() == 1 {
-            return Ok(AxisArgument::Joint(tuple.get_item(0)?.extract()?));
+        match tuple.len() {
+            1 => return Ok(AxisArgument::Joint(tuple.get_item(0)?.extract()?)),
+            2 => {
+                let (mask, number) = tuple.extract::<(Bound<'_, PyArrayDyn<bool>>, usize)>()?;
+                return Ok(AxisArgument::Mask(mask, number));
+            }
+            _ => {}
         }
         let (start, step, count) = tuple.extract()?;
         Ok(AxisArgument::Range(start, step, count))
@@ -105,16 +112,18 @@ pub(crate) fn requests<'a>(
     }
     // For each axis of the buffer: None, Some(false) for one axis, or Some(true) for joint axes.
     let mut used = vec![None; shape.len()];
-    let mut along = Vec::with_capacity(axes.len());
+    let mut requests = Vec::with_capacity(axes.len());
     for (axis, out_axis) in axes.iter().zip(out_axes) {
         let count = match axis {
             AxisArgument::Range(_, _, count) => *count,
             AxisArgument::List(indices) | AxisArgument::Joint(indices) => indices.as_slice()?.len(),
+            // The engine compares the length of the buffer with the mask.
+            AxisArgument::Mask(..) => out_axis.and_then(|axis| shape.get(axis)).copied().unwrap_or_default(),
         };
-        along.push(match *out_axis {
+        let stride = match *out_axis {
             None if count == 1 => 0,
             Some(out_axis) if shape.get(out_axis) == Some(&count) => {
-                let joint = matches!(axis, AxisArgument::Joint(_));
+                let joint = matches!(axis, AxisArgument::Joint(_) | AxisArgument::Mask(..));
                 // Two axes of the selection along one axis of the buffer would exceed the buffer.
                 if used[out_axis].replace(joint).is_some_and(|before| !(before && joint)) {
                     return Err(PyTypeError::new_err("two axes of the selection name one of the buffer"));
@@ -122,24 +131,39 @@ pub(crate) fn requests<'a>(
                 strides[out_axis]
             }
             _ => return Err(PyTypeError::new_err("the buffer's shape does not fit the selection")),
-        });
+        };
+        requests.push(axis.request(count, stride)?);
     }
     if used.iter().zip(shape).any(|(used, &size)| used.is_none() && size != 1) {
         return Err(PyTypeError::new_err("the buffer has an axis that the selection does not name"));
     }
-    selected(axes, &along)
+    Ok(requests)
 }
 
-/// Return the engine's requests for `axes` with one stride each.
-fn selected<'a>(axes: &'a [AxisArgument<'_>], strides: &[isize]) -> PyResult<Vec<Request<'a>>> {
-    let request = |(axis, &stride): (&'a AxisArgument<'_>, &isize)| {
-        Ok(match axis {
+impl AxisArgument<'_> {
+    /// Return the engine's request for `count` elements, `stride` bytes from each other in a buffer.
+    fn request(&self, count: usize, stride: isize) -> PyResult<Request<'_>> {
+        Ok(match self {
             AxisArgument::Range(start, step, count) => {
                 Request::Range { start: *start, step: *step, count: *count, stride }
             }
             AxisArgument::List(indices) => Request::List { indices: indices.as_slice()?, stride },
             AxisArgument::Joint(indices) => Request::Joint { indices: indices.as_slice()?, stride },
+            AxisArgument::Mask(mask, 0) => Request::Mask { values: bytes_of(mask)?, count, stride },
+            AxisArgument::Mask(..) => Request::Masked,
         })
-    };
-    axes.iter().zip(strides).map(request).collect()
+    }
+}
+
+/// Return the bytes of a mask in C order. A boolean of NumPy may have any byte.
+fn bytes_of<'a>(mask: &'a Bound<'_, PyArrayDyn<bool>>) -> PyResult<&'a [u8]> {
+    if !mask.is_c_contiguous() {
+        return Err(PyTypeError::new_err("a mask has to be contiguous"));
+    }
+    if mask.len() == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: the array is contiguous and has this many bytes, as long as `mask` refers to it. The
+    // selection does not share it with the user, so nothing changes it.
+    Ok(unsafe { std::slice::from_raw_parts(mask.data().cast::<u8>(), mask.len()) })
 }
