@@ -165,7 +165,9 @@ impl Vector for __m256i {
         unsafe {
             let order = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
             let order = _mm256_broadcastsi128_si256(order);
-            let [a, b] = rows.map(|row| _mm256_shuffle_epi8(row, order));
+            // Not `rows.map`: its closure lacks AVX2, so that each shuffle would be a call.
+            let [a, b] = rows;
+            let (a, b) = (_mm256_shuffle_epi8(a, order), _mm256_shuffle_epi8(b, order));
             [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)]
         }
     }
@@ -176,7 +178,9 @@ impl Vector for __m256i {
         unsafe {
             let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
             let order = _mm256_broadcastsi128_si256(order);
-            let [a, b, c, d] = rows.map(|row| _mm256_shuffle_epi8(row, order));
+            let [a, b, c, d] = rows;
+            let (a, b) = (_mm256_shuffle_epi8(a, order), _mm256_shuffle_epi8(b, order));
+            let (c, d) = (_mm256_shuffle_epi8(c, order), _mm256_shuffle_epi8(d, order));
             let (ab, ab_high) = (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
             let (cd, cd_high) = (_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
             [
@@ -241,7 +245,7 @@ unsafe fn split_power<V: Vector, const N: usize, const BITS: bool>(
                     *row = row.transpose_bits();
                 }
             }
-            for (p, plane) in split_rows(rows).into_iter().enumerate() {
+            for (p, plane) in split_rows(rows).iter().enumerate() {
                 plane.store(planes.add(p * layout.stride + first));
             }
         }
@@ -325,7 +329,7 @@ unsafe fn split_any<V: Vector, const NARROW: bool>(
                 }
                 rows = weave_all(weave_all(weave_all(weave_all(rows))));
                 let to = planes.add(start * layout.stride + first);
-                for (p, row) in rows.into_iter().enumerate() {
+                for (p, row) in rows.iter().enumerate() {
                     if !NARROW || p < width {
                         row.store(to.add(p * layout.stride));
                     }
@@ -364,7 +368,7 @@ unsafe fn join_any<V: Vector, const NARROW: bool>(
                 if NARROW {
                     store_in_order(rows, to, width);
                 } else {
-                    for (i, row) in rows.into_iter().enumerate() {
+                    for (i, row) in rows.iter().enumerate() {
                         row.store_lanes(to.add(i * width), to.wrapping_add((16 + i) * width));
                     }
                 }
@@ -380,7 +384,7 @@ unsafe fn join_any<V: Vector, const NARROW: bool>(
 #[inline(always)]
 unsafe fn store_in_order<V: Vector>(rows: [V; 16], to: *mut u8, width: usize) {
     let mut lanes = [0u8; 512];
-    for (i, row) in rows.into_iter().enumerate() {
+    for (i, row) in rows.iter().enumerate() {
         // SAFETY: the array has 32 rows of 16 bytes.
         unsafe { row.store_lanes(lanes.as_mut_ptr().add(16 * i), lanes.as_mut_ptr().add(256 + 16 * i)) };
     }
