@@ -30,6 +30,7 @@ __all__ = [
     "Description",
     "ForeignStore",
     "GridPartition",
+    "JsonText",
     "LayerStack",
     "Limits",
     "LocalStore",
@@ -53,6 +54,7 @@ __all__ = [
     "count_chunk_cache",
     "count_local_requests",
     "decode",
+    "decode_json",
     "delay_store",
     "digest_generation",
     "empty",
@@ -89,6 +91,26 @@ class PendingTransfer:
 
     def cancel(self, future: object) -> bool: ...
     def help(self) -> None: ...
+
+@final
+class JsonText:
+    """A JSON document as text, with the objects on a path.
+
+    The first object, at level 0, is the document; the next one is its member ``path[0]``, and so
+    on. The objects end before a member that is absent or no object. A document that is no object
+    has none.
+    """
+
+    def __new__(cls, document: bytes, path: Sequence[str]) -> Self: ...
+    @property
+    def levels(self) -> int: ...
+    def get(self, level: int, name: str) -> bytes | None: ...
+    def names(self, level: int, prefix: str) -> list[str]: ...
+    def edit(
+        self,
+        edits: Sequence[tuple[int, Literal["name", "path"] | None, Mapping[str, bytes | None]]],
+        indent: int,
+    ) -> bytes: ...
 
 @final
 class ByteFloats:
@@ -679,6 +701,7 @@ def overlaps_itself(array: NDArray[Any]) -> bool: ...
 def choose_chunk_shapes(
     write: _Asked, read: _Asked | None, domain: View, rank: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
+def decode_json(document: bytes, max_depth: int) -> tuple[Any, bool] | None: ...
 def encode_json(
     value: object, indent: int, sorted: bool, other: Callable[[object], str]
 ) -> bytes: ...

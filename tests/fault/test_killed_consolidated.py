@@ -67,3 +67,32 @@ def test_killed_sequence_of_edits_leaves_no_stale_copies(tmp_path: Path) -> None
     for folder in rounds(tmp_path, prepare):
         stored = contents(open_group(folder / "a", "r", use_consolidated=False))
         assert contents(open_group(folder / "a", "r")) == stored
+
+
+def test_killed_batch_leaves_no_stale_copies(tmp_path: Path) -> None:
+    """A program changes nodes in a batch; after SIGKILL the next change updates the copies."""
+
+    def prepare(folder: Path) -> Callable[[], object]:
+        root: Any = tessarr.create_group(folder / "a")
+        for name in "abc":
+            root.create_array(name, data=np.arange(3), attributes={"n": 0})
+        tessarr.consolidate_metadata(folder / "a")
+
+        def edit() -> None:
+            opened = open_group(folder / "a", mode="r+")
+            for number in range(1, 4):
+                with opened.batch():
+                    for name in "abc":
+                        opened[name].attrs["n"] = number
+                    opened.create_array(f"new{number}", shape=3)
+                    del opened[f"new{number}"]
+
+        return edit
+
+    for folder in rounds(tmp_path, prepare):
+        path = folder / "a"
+        stored = contents(open_group(path, "r", use_consolidated=False))
+        assert contents(open_group(path, "r")) == stored
+        open_group(path, mode="r+")["a"].attrs["next"] = 1
+        assert tessarr.consolidated_differences(path) == {}
+        assert open_group(path, "r").consolidated

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tessarr
+from tessarr._engine import decode_json
 from tessarr.errors import MetadataError, NotFoundError, TessarrWarning
 from tessarr.flow.consolidate import consolidate
 from tessarr.flow.open import MARKERS
@@ -493,3 +494,92 @@ def test_equal_consolidated_metadata_are_parsed_once(zarr_format: Any) -> None:
     first.create_array("b", shape=2, dtype="i4")
     assert list(first) == ["a0", "a1", "a2", "b"]
     assert list(second) == ["a0", "a1", "a2"]
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of all decoded documents."""
+    sizes: list[int] = []
+
+    def decode(document: bytes, max_depth: int) -> Any:
+        sizes.append(len(document))
+        return decode_json(document, max_depth)
+
+    monkeypatch.setattr("tessarr.format.json.decode_json", decode)
+    return sizes
+
+
+class Recording(dict[str, bytes]):
+    """Mapping that records the keys of all writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[str] = []
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.writes.append(key)
+        super().__setitem__(key, value)
+
+
+def many(count: int, zarr_format: Any) -> Recording:
+    """Return a hierarchy with consolidated metadata of many nodes."""
+    items = Recording()
+    nodes = {f"g/n{number}": {"shape": (number,)} for number in range(count)}
+    root = tessarr.create_group(items, zarr_format=zarr_format)
+    list(root.create_hierarchy(nodes))
+    tessarr.consolidate_metadata(items)
+    items.writes.clear()
+    return items
+
+
+@pytest.mark.parametrize("edit", ["attribute", "root attribute", "create", "resize", "delete"])
+def test_edit_parses_no_copies_and_writes_them_twice(
+    edit: str, zarr_format: Any, decoded: list[int]
+) -> None:
+    """An edit decodes only small documents; it writes a mark, and then the new entry."""
+    items = many(50, zarr_format)
+    key = holder(zarr_format)
+    root: Any = tessarr.open_group(items)
+    size = len(items[key])
+    decoded.clear()
+    actions: dict[str, Callable[[], object]] = {
+        "attribute": lambda: root["g/n3"].attrs.update(x=1),
+        "root attribute": lambda: root.attrs.update(x=1),
+        "create": lambda: root.create_array("g/new", shape=3),
+        "resize": lambda: root["g/n3"].resize(10),
+        "delete": lambda: root.__delitem__("g/n3"),
+    }
+    actions[edit]()
+    assert decoded
+    assert max(decoded) < size / 10
+    # The root's own attributes are in the document with the copies of format 3.
+    is_own_document = zarr_format == 3 and edit == "root attribute"
+    assert items.writes.count(key) == (1 if is_own_document else 2)
+    assert tessarr.consolidated_differences(items) == {}
+
+
+def test_edit_result_equals_new_consolidation(zarr_format: Any) -> None:
+    """Edits as text lead to the same document as `consolidate_metadata`."""
+    items = many(20, zarr_format)
+    root: Any = tessarr.open_group(items)
+    root["g/n3"].attrs["é"] = {"x": [], "y": {}}
+    root.attrs["x"] = [1]
+    root.create_array("g/m", shape=2)
+    del root["g/n5"]
+    root.create_group("é/a b/c")
+    edited = items[holder(zarr_format)]
+    tessarr.consolidate_metadata(items)
+    assert items[holder(zarr_format)] == edited
+
+
+def test_content_is_parsed_once_in_process(zarr_format: Any, decoded: list[int]) -> None:
+    """Repeated opens parse a document with copies once, also if it is large."""
+    items = many(30, zarr_format)
+    root = tessarr.open_group(items)
+    root.create_array("large", shape=1, attributes={"text": "x" * 3_000_000})
+    decoded.clear()
+    for _ in range(3):
+        copy = {key: bytes(bytearray(value)) for key, value in items.items()}
+        assert tessarr.open_group(copy, "r")["g/n3"].shape == (3,)  # type: ignore[union-attr]
+        assert tessarr.open_consolidated(copy)["g/n4"].shape == (4,)  # type: ignore[union-attr]
+    assert sum(size > 3_000_000 for size in decoded) == 1

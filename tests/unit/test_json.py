@@ -118,6 +118,78 @@ def test_finite_values_survive_round_trip(value):
     assert defects == []
 
 
+def is_equal(one, other):
+    return repr(one) == repr(other)  # distinguishes 1 from 1.0 and True, and finds NaN equal
+
+
+@pytest.mark.parametrize("ensure_ascii", [False, True])
+@pytest.mark.parametrize("indent", [None, 2])
+@given(value=json_values)
+def test_decoder_agrees_with_standard_library(value, indent, ensure_ascii):
+    text = json.dumps(value, indent=indent, ensure_ascii=ensure_ascii)
+    if "Infinity" not in text and "\\ud" not in text:
+        assert is_equal(load(text)[0], json.loads(text))
+
+
+@given(json_values, st.data())
+def test_decoder_rejects_what_standard_library_rejects(value, data):
+    """One changed, removed or added character leads to the same value, or to an error."""
+    text = json.dumps(value)
+    at = data.draw(st.integers(0, len(text)))
+    inserted = data.draw(st.sampled_from(["", *'[]{}:,"\\0-+.eEtuN \n\x01é']))
+    text = text[:at] + inserted + text[at + data.draw(st.integers(0, 1)) :]
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        expected = None
+    try:
+        decoded = load(text)[0]
+    except MetadataError as error:
+        is_refused = expected is None or "occurs twice" in str(error) or "too large" in str(error)
+        assert is_refused, text
+    else:
+        assert is_equal(decoded, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'"\"\\\/\b\f\n\r\t"', '"\\/\b\f\n\r\t'),
+        (r'"\u00e9\ud83d\ude00 é😀"', "é😀 é😀"),
+        (r'"\ud83d\u0041 \ude00\ud83d"', "\ud83dA \ude00\ud83d"),
+        ('"\x7f\u2028"', "\x7f\u2028"),
+        ("-0", 0),
+        ("1E+2", 100.0),
+        ("5e-324", 5e-324),
+        ("-9223372036854775808", -(2**63)),
+        ("9" * 40, int("9" * 40)),
+        (" [ ] ", []),
+        ("[1,[2,{}]]", [1, [2, {}]]),
+    ],
+)
+def test_decoder_values(text, value):
+    assert is_equal(load(text)[0], value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["01", "1.", ".5", "1e", "-", "+1", "--1", "[1 2]", "[1,]", "[,]", "{1: 2}", '{"a"}', '"\\x"',
+     '"\\u12g4"', '"\\', '"\t"', "nul", "True", "[", '{"a": ', "-Inf", "1 2"],
+)  # fmt: skip
+def test_decoder_faults(text):
+    with pytest.raises(ValueError):
+        json.loads(text)
+    with pytest.raises(MetadataError, match="not JSON"):
+        load(text)
+
+
+def test_decoder_limits_depth():
+    nested = "[" * 200 + "]" * 200
+    assert load(nested)[0] == json.loads(nested)
+    with pytest.raises(MetadataError, match="more than 200 levels"):
+        load(f"[{nested}]")
+
+
 def test_to_plain_converts_numpy_and_tuples():
     value = {"a": (np.int64(1), np.float32(0.5)), "b": np.arange(3), "c": np.bool_(True)}
     assert _json.to_plain(value, "", pytest.fail, note_non_finite=pytest.fail) == {

@@ -6,10 +6,15 @@ copies, and the next change rebuilds all of them.
 
 A change holds the key ``.copies`` of the group. If this lock excludes all other programs, every
 foreign mark belongs to a program that died. Otherwise, only old marks do.
+
+The changes of a `Batch` share one mark and one update. The lock is free between them. A change of
+another program then rebuilds the copies and removes the mark, and the next change of the batch
+stores it again.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,12 +22,18 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tessarr.flow import consolidate, consolidated_copies
+from tessarr.flow.batch import (
+    Batch,
+    FindBatch,
+    GroupUpdate,
+    is_of_open_batch,
+    name_of_mark,
+)
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Change, Flow, Hold
-from tessarr.format import json
-from tessarr.metadata.consolidated import has_copies, read_marks, replace_marks
+from tessarr.metadata.copies_text import CopiesText
 
-__all__ = ["CopyUpdate", "change_with_copies", "run_with_copy_updates"]
+__all__ = ["CopyUpdate", "change_with_copies", "finish_batch", "run_with_copy_updates"]
 
 T = TypeVar("T")
 
@@ -95,32 +106,41 @@ def run_with_copy_updates(
     if not targets:
         return (yield from change())
     # Sorted keys prevent deadlocks between concurrent changes.
-    keys = sorted({prefix_of(target.group[0]) + ".copies" for target in targets})
-    result: T = yield Hold(tuple(keys), partial(_run_marked, targets, change, mark))
+    keys = sorted({_lock_key(target.group) for target in targets})
+    batch = yield FindBatch(tuple(target.path for target in targets))
+    result: T = yield Hold(tuple(keys), partial(_run_marked, targets, change, mark, batch))
     return result
 
 
-def _run_marked(
+def finish_batch(batch: Batch) -> Flow[None]:
+    """Close a batch, and update the copies of all groups that its changes concern."""
+    for group, update in batch.close().items():
+        flow = _hold_copies(group, partial(_update_copies, group, update, batch.name))
+        first_path = next(iter(update.changes))
+        yield from consolidated_copies.attempt_update(flow, group[0], first_path)
+
+
+def _lock_key(group: consolidated_copies.ConsolidatedGroup) -> str:
+    return prefix_of(group[0]) + ".copies"
+
+
+def _run_marked(  # noqa: PLR0917 (the last two come from `Hold`)
     targets: list[CopyUpdate],
     change: Callable[[], Flow[T]],
     must_mark: bool,
+    batch: Batch | None,
     exclusive: bool,
     name: str,
 ) -> Flow[T]:
-    name = f"{time.time():.0f}-{name}"
+    if batch is not None and _defer(targets, batch):
+        return (yield from _run_in_batch(targets, change, must_mark, batch, exclusive))
+    mark = f"{time.time():.0f}-{name}"
     stale: list[bool] = []
-
-    def is_active(mark: str) -> bool:
-        return mark != name and not exclusive and not _is_old(mark)
 
     def copy_updates() -> Iterator[tuple[CopyUpdate, Flow[Any]]]:
         for target, is_stale in zip(targets, stale, strict=False):  # only targets with a mark
-            group, zarr_format = target.group
-            if target.rebuild or is_stale:
-                yield target, consolidate.rebuild_copies(group, zarr_format, is_active=is_active)
-            else:
-                below = target.below
-                yield target, consolidated_copies.update_entry(*target[:2], below=below, mark=name)
+            update = GroupUpdate({target.path: target.below}, target.rebuild or is_stale)
+            yield target, _update_copies(target.group, update, name, exclusive)
 
     def undo() -> Flow[None]:
         for _, flow in copy_updates():
@@ -129,15 +149,11 @@ def _run_marked(
 
     for target in targets:
         try:
-            stale.append((yield from _put_mark(target, name, exclusive=exclusive)))
+            stale.append((yield from _put_mark(target, mark, exclusive=exclusive)))
         except Exception as error:
             if must_mark:
                 yield from undo()
-                error.add_note(
-                    f"nothing has changed: {target.path or '/'!r} is not changed before the "
-                    f"consolidated metadata of group {target.group[0] or '/'!r} has a mark; if it "
-                    "cannot be written, call remove_consolidated"
-                )
+                _explain_refused_mark(error, target)
                 raise
             stale.append(False)
 
@@ -151,28 +167,96 @@ def _run_marked(
     return result
 
 
-def _put_mark(target: CopyUpdate, name: str, *, exclusive: bool) -> Flow[bool]:
+def _defer(targets: list[CopyUpdate], batch: Batch) -> bool:
+    return all(
+        batch.defer(target.group, target.path, is_new=target.below, rebuild=target.rebuild)
+        for target in targets
+    )
+
+
+def _run_in_batch(
+    targets: list[CopyUpdate],
+    change: Callable[[], Flow[T]],
+    must_mark: bool,
+    batch: Batch,
+    exclusive: bool,
+) -> Flow[T]:
+    """Change nodes after the mark of their batch is stored; the end of the batch updates copies."""
+    for target in targets:
+        try:
+            if (yield from _put_mark(target, batch.mark(), exclusive=exclusive)):
+                batch.defer(target.group, target.path, is_new=target.below, rebuild=True)
+        except Exception as error:
+            if must_mark:
+                _explain_refused_mark(error, target)
+                raise
+    return (yield from change())
+
+
+def _hold_copies(
+    group: consolidated_copies.ConsolidatedGroup, work: Callable[[bool, str], Flow[Any]]
+) -> Flow[None]:
+    yield Hold((_lock_key(group),), work)
+
+
+def _update_copies(
+    group: consolidated_copies.ConsolidatedGroup,
+    update: GroupUpdate,
+    name: str,
+    exclusive: bool,
+    _: str = "",
+) -> Flow[Any]:
+    """Update or rebuild the copies of a group, and remove the marks of the change `name`."""
+
+    def is_own(mark: str) -> bool:
+        return name_of_mark(mark) == name
+
+    def is_active(mark: str) -> bool:
+        return not is_own(mark) and not _is_dead(mark, exclusive=exclusive)
+
+    if update.rebuild:
+        return consolidate.rebuild_copies(*group, is_active=is_active)
+    return consolidated_copies.update_entries(
+        group, update.changes, is_own=is_own, reread=update.reread
+    )
+
+
+def _put_mark(target: CopyUpdate, mark: str, *, exclusive: bool) -> Flow[bool]:
     """Mark a change; return whether all copies must be rebuilt because a program died."""
     (group, zarr_format), path = target.group, target.path
     key = consolidated_copies.copies_key(group, zarr_format)
+    name = name_of_mark(mark)
 
     def make(old: bytes | None) -> tuple[bytes | None, bool]:
-        if old is None:
-            return None, False
-        document, _ = json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
-        if not has_copies(document, zarr_format):
+        what = f"metadata {key!r}"
+        copies = None if old is None else CopiesText.find(old, zarr_format, what=what)
+        if copies is None:
             return old, False
-        others = read_marks(document, zarr_format)
-        marked = replace_marks(
-            document, zarr_format, {**others, name: path[len(prefix_of(group)) :]}
-        )
-        stale = bool(others) and all(exclusive or _is_old(other) for other in others)
-        return consolidated_copies.dump_copies(marked, zarr_format), stale
+        marks = copies.marks()
+        others = {other: node for other, node in marks.items() if name_of_mark(other) != name}
+        is_stale = bool(others) and all(_is_dead(other, exclusive=exclusive) for other in others)
+        if any(_age_s(own) < _OLD_S / 2 for own in marks.keys() - others.keys()):
+            return old, is_stale
+        own_marks = {mark: path[len(prefix_of(group)) :]}
+        return copies.replace({}, (), {**others, **own_marks}), is_stale
 
     is_stale: bool = yield Change(key, make)
     return is_stale
 
 
-def _is_old(mark: str) -> bool:
+def _explain_refused_mark(error: Exception, target: CopyUpdate) -> None:
+    error.add_note(
+        f"nothing has changed: {target.path or '/'!r} is not changed before the "
+        f"consolidated metadata of group {target.group[0] or '/'!r} has a mark; if it "
+        "cannot be written, call remove_consolidated"
+    )
+
+
+def _is_dead(mark: str, *, exclusive: bool) -> bool:
+    """Tell whether the program that stored a mark does not change the node anymore."""
+    return not is_of_open_batch(mark) and (exclusive or _age_s(mark) > _OLD_S)
+
+
+def _age_s(mark: str) -> float:
     timestamp = mark.partition("-")[0]
-    return not timestamp.isdigit() or abs(time.time() - int(timestamp)) > _OLD_S
+    return abs(time.time() - int(timestamp)) if timestamp.isdigit() else math.inf

@@ -20,16 +20,12 @@ from tessarr.format import json
 from tessarr.format.node_path import ancestors, join
 from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2
-from tessarr.metadata.consolidated import (
-    MEMBER,
-    ZMETADATA,
-    has_copies,
-    read_marks,
-    replace_copies,
-    replace_marks,
-)
+from tessarr.metadata.consolidated import MEMBER, ZMETADATA
+from tessarr.metadata.copies_text import DOCUMENTS, CopiesText
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from tessarr.types import ZarrFormat
 
 __all__ = [
@@ -40,17 +36,11 @@ __all__ = [
     "dump_copies",
     "find_consolidated_groups",
     "find_consolidated_groups_of_array",
-    "update_entry",
+    "update_entries",
 ]
 
 ConsolidatedGroup: TypeAlias = "tuple[str, ZarrFormat]"
 """A group with consolidated metadata, and its format."""
-
-DOCUMENTS: Final[dict[ZarrFormat, tuple[str, ...]]] = {
-    2: (".zarray", ".zgroup", ".zattrs"),
-    3: ("zarr.json",),
-}
-"""The documents of a node by format."""
 
 _TRIES: Final = 1000
 
@@ -134,54 +124,55 @@ def attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
         )
 
 
-def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str) -> Flow[None]:
-    """Update the copies of a group from the stored documents of the node at `path`.
+def update_entries(
+    keeper: ConsolidatedGroup,
+    changes: Mapping[str, bool],
+    *,
+    is_own: Callable[[str], bool],
+    reread: bool = False,
+) -> Flow[None]:
+    """Update the copies of a group from the stored documents of changed nodes.
 
     Parameters
     ----------
     keeper
         The group.
-    path
-        The path of the node.
-    below
-        Whether the change created or deleted the node: groups above it may be new, and nodes below
-        it no longer exist.
-    mark
-        The mark of the change, which the update removes.
+    changes
+        The paths of the nodes. The value is whether the change created or deleted the node: groups
+        above it may be new, and nodes below it no longer exist.
+    is_own
+        Tells whether a mark belongs to the changes; the update removes it.
+    reread
+        Whether nodes may exist again below created and deleted ones, so that the update reads
+        their documents.
     """
     group, zarr_format = keeper
-    nodes = [path]
-    if below:
-        nodes = [node for node in (*ancestors(path), path) if len(node) > len(group)]
-    names = DOCUMENTS[zarr_format]
-    key = copies_key(group, zarr_format)
     prefix = len(prefix_of(group))
-
-    def make(old: bytes | None, *values: bytes | None) -> bytes | None:
-        if old is None:
-            return None
-        document, _ = json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
-        if not has_copies(document, zarr_format):
-            return old
-        copied: dict[str, dict[str, Any]] = {}
-        contents = iter(values)
-        for node in nodes:
-            documents = {}
-            for name, content in zip(names, contents, strict=False):
-                if content is not None:
-                    what = f"metadata {join(node, name)!r}"
-                    documents[name], _ = v2.load(content, name, what=what)
-            copied[node[prefix:]] = documents if documents.keys() != {".zattrs"} else {}
-        marks = read_marks(document, zarr_format)
-        marks.pop(mark, None)
-        new = replace_copies(document, zarr_format, copied, below=path[prefix:] if below else None)
-        return dump_copies(replace_marks(new, zarr_format, marks), zarr_format)
-
-    requests = tuple(Get(prefix_of(node) + name) for node in nodes for name in names)
+    key = copies_key(group, zarr_format)
+    names = DOCUMENTS[zarr_format]
+    changed = dict.fromkeys(_changed_nodes(group, changes))
     seen = KnownDocument()
     for _ in range(_TRIES):
         old = yield Get(key, seen)
-        new = make(old, *(yield requests))
+        copies = None if old is None else CopiesText.find(old, zarr_format, what=_what(key))
+        if copies is None:
+            return
+        below = [
+            join(group, other)
+            for path, is_new in changes.items()
+            if is_new
+            for other in copies.paths_below(path[prefix:])
+        ]
+        nodes = [*dict.fromkeys((*changed, *below))] if reread else [*changed]
+        removed = [] if reread else [path[prefix:] for path in below if path not in changed]
+        values = yield tuple(Get(prefix_of(node) + name) for node in nodes for name in names)
+        contents = zip(*[iter(values)] * len(names), strict=True)
+        copied = {
+            node[prefix:]: _load_documents(node, dict(zip(names, parts, strict=True)))
+            for node, parts in zip(nodes, contents, strict=True)
+        }
+        marks = {mark: path for mark, path in copies.marks().items() if not is_own(mark)}
+        new = copies.replace(copied, removed, marks)
         if new == old or (yield Replace(key, new, old, seen)):
             return
     raise StoreError(
@@ -189,6 +180,29 @@ def update_entry(keeper: ConsolidatedGroup, path: str, *, below: bool, mark: str
         retryable=True,
         key=key,
     )
+
+
+def _changed_nodes(group: str, changes: Mapping[str, bool]) -> Iterator[str]:
+    """Yield the nodes whose copies may change, groups first."""
+    for path, is_new in changes.items():
+        if is_new:
+            yield from (node for node in ancestors(path) if len(node) > len(group))
+        yield path
+
+
+def _load_documents(node: str, contents: Mapping[str, bytes | None]) -> dict[str, Any]:
+    """Return the documents of a node as JSON; none if only attributes exist."""
+    documents = {
+        name: v2.load(content, name, what=_what(join(node, name)))[0]
+        for name, content in contents.items()
+        if content is not None
+    }
+    return documents if documents.keys() != {v2.ATTRIBUTES} else {}
+
+
+def _what(key: str) -> str:
+    """Return the name of a document in messages."""
+    return f"metadata {key!r}"
 
 
 def dump_copies(document: dict[str, Any], zarr_format: ZarrFormat) -> bytes:

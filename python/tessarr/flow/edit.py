@@ -19,6 +19,7 @@ from tessarr.format import json
 from tessarr.format.validation import Problems
 from tessarr.metadata import v2
 from tessarr.metadata.attributes import read_user_attributes
+from tessarr.metadata.copies_text import insert_copies, split_copies
 from tessarr.metadata.node import ArrayMeta
 from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
@@ -222,9 +223,12 @@ def _edit_document(
             raise not_found_error(path, required)
         # Unchanged members need not be strict JSON: attributes may hold NaN.
         name = key.rpartition("/")[2]
-        document = {} if old is None else v2.load(old, name, what=f"metadata {key!r}")[0]
+        text, copies = (old, None)
+        if old is not None and name == "zarr.json":
+            text, copies = split_copies(old)
+        document = {} if text is None else v2.load(text, name, what=f"metadata {key!r}")[0]
         new = change(document)
-        return _dump_document(new, key, indent=indent), new
+        return insert_copies(_dump_document(new, key, indent=indent), copies), new
 
     document: JSONObject = yield Change(key, make)
     return document

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from tessarr.errors import NotFoundError
+from tessarr.errors import MetadataError, NotFoundError
 from tessarr.flow.run import Flow, Get, KnownDocument, Size
 from tessarr.format import json
 from tessarr.metadata import v2, v3
@@ -50,24 +50,44 @@ Kind: TypeAlias = Literal["array", "group"]
 MARKERS: Final = {3: ("zarr.json",), 2: (".zarray", ".zgroup")}
 """The documents that mark a node, by format."""
 
-_CACHE_SIZE: Final = 512
-_CACHE_BYTES: Final = 1 << 22
+_MAX_DOCUMENTS: Final = 2048
+_MAX_BYTES: Final = 1 << 23
+"""Limits of one generation; a larger document is not kept."""
 
 
-class _ParsedNodes(dict[Any, Node]):
-    """The metadata of some documents, at most `_CACHE_SIZE` and of `_CACHE_BYTES`."""
+class _ParsedNodes(dict[Any, "Node | None"]):
+    """The metadata of documents by content, or None, in two generations.
 
-    size_bytes = 0
+    A full generation replaces the one before it, which drops what was not used since.
+    """
 
-    def add(self, documents: object, size_bytes: int, meta: Node) -> None:
-        """Add the metadata of documents; forget all others if there are too many."""
-        if size_bytes > _CACHE_BYTES // 2:
+    def __init__(self) -> None:
+        self._old: dict[Any, Node | None] = {}
+        self._size_bytes = 0
+
+    def __missing__(self, documents: object) -> Node | None:
+        meta = self._old.get(documents)
+        if meta is not None:
+            self.add(documents, meta)
+        return meta
+
+    def clear(self) -> None:
+        """Forget all documents."""
+        super().clear()
+        self._old, self._size_bytes = {}, 0
+
+    def add(self, documents: object, meta: Node) -> None:
+        """Add the metadata of a document, or of a tuple of documents."""
+        parts = documents if isinstance(documents, tuple) else (documents,)
+        size_bytes = sum(len(part) for part in parts if part is not None)
+        if size_bytes > _MAX_BYTES:
             return
-        if len(self) >= _CACHE_SIZE or self.size_bytes + size_bytes > _CACHE_BYTES:
+        if len(self) >= _MAX_DOCUMENTS or self._size_bytes + size_bytes > _MAX_BYTES:
+            generation = dict(self)
             self.clear()
-            self.size_bytes = 0
+            self._old = generation
         self[documents] = meta
-        self.size_bytes += size_bytes
+        self._size_bytes += size_bytes
 
 
 _parsed_nodes: Final = _ParsedNodes()
@@ -260,18 +280,18 @@ def cache_parsed(documents: Mapping[str, bytes], meta: Node) -> None:
     """Add the metadata of documents to the memo, without parsing the documents."""
     if "zarr.json" in documents:
         document = documents["zarr.json"]
-        _parsed_nodes.add(document, len(document), meta)
+        _parsed_nodes.add(document, meta)
         return
     ((name, document),) = documents.items()
-    _parsed_nodes.add((name, document, None, None), len(document), meta)
+    _parsed_nodes.add((name, document, None, None), meta)
 
 
 def parse_v3(document: bytes, path: str) -> Node:
     """Return the metadata of a document of format 3, from the memo if possible."""
-    meta = _parsed_nodes.get(document)
+    meta = _parsed_nodes[document]
     if meta is None:
         meta = v3.parse(document, where=path)
-        _parsed_nodes.add(document, len(document), meta)
+        _parsed_nodes.add(document, meta)
     return meta
 
 
@@ -285,21 +305,37 @@ def parse_v2(
 ) -> Node:
     """Return the metadata of a node of format 2, from the memo if possible."""
     key = (name, document, attributes, copies)
-    meta = _parsed_nodes.get(key)
+    meta = _parsed_nodes[key]
     if meta is None:
         if name == ".zarray":
             meta = v2.parse_array(document, attributes, where=path)
         else:
-            meta = v2.parse_group(document, attributes, copies, where=path)
-        _parsed_nodes.add(key, sum(len(part or b"") for part in key[1:]), meta)
+            meta = _parse_group_v2(document, attributes, copies, path)
+        _parsed_nodes.add(key, meta)
     return meta
+
+
+def _parse_group_v2(
+    document: bytes, attributes: bytes | None, copies: bytes | None, path: str
+) -> GroupMeta:
+    """Return the metadata of a group of format 2; defects of the copies cause a warning."""
+    defects: list[str] = []
+    shared: GroupMeta | None = None
+    if copies is not None:
+        try:
+            shared = parse_copies_v2(copies, prefix_of(path) + ".zmetadata")
+        except MetadataError as error:
+            defects.append(f"{error}, which is not used")
+    consolidated = None if shared is None else shared.consolidated
+    meta = v2.parse_group(document, attributes, consolidated, where=path, defects=defects)
+    return meta if shared is None else meta.share_derived(shared)
 
 
 def parse_copies_v2(document: bytes, key: str) -> GroupMeta:
     """Return a group with the content of ``.zmetadata``, from the memo if possible."""
-    meta = _parsed_nodes.get((document,))
+    meta = _parsed_nodes[(document,)]
     if not isinstance(meta, GroupMeta):
         value, _ = json.load(document, what=f"metadata {key!r}", tokens=True)
         meta = GroupMeta(2, consolidated=value)
-        _parsed_nodes.add((document,), len(document), meta)
+        _parsed_nodes.add((document,), meta)
     return meta

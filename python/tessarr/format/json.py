@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr._engine import encode_json
+from tessarr._engine import JsonText, decode_json, encode_json
 from tessarr.errors import MetadataError, Problem
 
 if TYPE_CHECKING:
@@ -24,12 +23,11 @@ if TYPE_CHECKING:
 
     from tessarr.types import JSON
 
-__all__ = ["MAX_DEPTH", "dump", "find_non_finite", "load", "to_plain"]
+__all__ = ["MAX_DEPTH", "JsonText", "dump", "find_non_finite", "load", "to_plain"]
 
 MAX_DEPTH: Final = 200
 """The most levels of lists and objects in a document."""
 
-_STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -99,14 +97,11 @@ def _load(document: bytes) -> tuple[Any, list[str], bool]:
     if document.startswith(_BOM):
         document = document[len(_BOM) :]
         defects.append("it starts with a byte order mark")
-    if document.count(b"[") + document.count(b"{") > MAX_DEPTH:
-        _check_depth(document)
-
-    text = document.decode("utf-8")
-    try:
-        return _STRICT.decode(text), defects, False
-    except _NotJSONError:
-        return _WITH_TOKENS.decode(text), defects, True
+    decoded = decode_json(document, MAX_DEPTH)
+    if decoded is None:
+        json.loads(document.decode("utf-8"))  # raises an error with the position of the fault
+        raise ValueError("it is malformed")
+    return decoded[0], defects, decoded[1]
 
 
 def find_non_finite(value: JSON, skipped: str | None = None) -> list[str]:
@@ -135,53 +130,6 @@ def find_non_finite(value: JSON, skipped: str | None = None) -> list[str]:
         elif isinstance(item, float) and not math.isfinite(item):
             tokens[json.dumps(item)] = None
     return list(tokens)
-
-
-def _check_depth(document: bytes) -> None:
-    depth = 0
-    for match in _STRING_OR_BRACKET.finditer(document):
-        token = match.group()
-        if token in (b"[", b"{"):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ValueError(f"more than {MAX_DEPTH} levels of lists and objects")
-        elif token in (b"]", b"}"):
-            depth -= 1
-
-
-def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise ValueError(f"the member {name[:60]!a} occurs twice")
-            seen.add(name)
-    return members
-
-
-def _parse_float(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"the number {text[:40]} is too large for a float of 64 bits")
-    return value
-
-
-class _NotJSONError(Exception):
-    """The document contains NaN, Infinity or -Infinity."""
-
-
-def _refuse_token(token: str) -> float:
-    raise _NotJSONError(token)
-
-
-# Decoders are shared, because creating one costs as much as decoding a small document.
-_STRICT: Final = json.JSONDecoder(
-    object_pairs_hook=_build_object, parse_constant=_refuse_token, parse_float=_parse_float
-)
-_WITH_TOKENS: Final = json.JSONDecoder(
-    object_pairs_hook=_build_object, parse_constant=float, parse_float=_parse_float
-)
 
 
 def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:

@@ -34,6 +34,8 @@ _RESERVED: Final[dict[ZarrFormat, frozenset[str]]] = {
 DOCUMENT_NAMES: Final = frozenset[str]().union(*_RESERVED.values())
 """The last part of the key of every metadata document."""
 _PERIODS: Final = re.compile(r"\.+")
+_PLAIN_PATH: Final = re.compile(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
+"""Paths in normal form whose names are valid in all formats."""
 
 
 STAGED: Final = ".__new.__lock"
@@ -68,6 +70,8 @@ def normalize_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
     tessarr.errors.ArgumentError: path 'a/../b' is not allowed: '..' is not a name
     """
     check_path(path)
+    if _PLAIN_PATH.fullmatch(path):
+        return path
     text = path.replace("\\", "/") if zarr_format == 2 else path
     names = [name for name in text.split("/") if name]
     for name in names:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, overload
 
@@ -18,6 +19,8 @@ from tessarr.options import current
 from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.metadata.consolidated import Consolidated
     from tessarr.node.info import GroupInfo
@@ -300,6 +303,47 @@ class Group(GroupCreation):
         self._meta = own_meta
 
     # Changes of the hierarchy below
+
+    @contextmanager
+    def batch(self) -> Generator[Self]:
+        """Update consolidated metadata once, at the end of a ``with`` block.
+
+        Without it, each change below a group with consolidated metadata writes them twice. In the
+        block, the first change marks the copies as stale, and the end of the block updates them for
+        all changes at and below this group. Without consolidated metadata the block has no effect.
+
+        Yields
+        ------
+        Group
+            This group.
+
+        Notes
+        -----
+        All changes are stored at once; only the copies wait. Until the block ends, readers read
+        the stored documents of the nodes instead of the copies. The copies are also updated if an
+        exception ends the block. If the program dies in the block, the mark stays, and the next
+        change rebuilds the copies.
+
+        The block includes changes by all threads of this process, and through other objects for
+        the same store. A change by another process rebuilds the copies. A block inside another one
+        ends with the outer one.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g = tessarr.consolidate_metadata(g)
+        >>> with g.batch():
+        ...     for number in range(3):
+        ...         _ = g.zeros(f"a{number}", shape=10)
+        >>> tessarr.consolidated_differences(g)
+        {}
+        """
+        self._check_writable()
+        from tessarr.node.batch import batch_changes
+
+        with batch_changes(self._store, self._path):
+            yield self
 
     def __delitem__(self, name: str) -> None:
         self._check_writable()

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = [
+    "MARKS",
     "MEMBER",
     "ZMETADATA",
     "Consolidated",
     "Documents",
-    "has_copies",
     "has_marks",
     "is_equivalent",
     "read_documents",
@@ -357,65 +357,39 @@ def _read_object(value: Any, loc: str, problems: Problems) -> Members | None:
 # Writing
 
 
-def has_copies(document: Any, zarr_format: ZarrFormat) -> bool:
-    """Tell whether a document (``.zmetadata`` or ``zarr.json``) contains copies."""
-    inner = document.get(MEMBER) if zarr_format == 3 and isinstance(document, dict) else document
-    return isinstance(inner, dict) and isinstance(inner.get("metadata"), dict)
-
-
 def remove_copies(document: JSONObject) -> JSONObject:
     """Return the document of a node without consolidated metadata."""
     return {name: value for name, value in document.items() if name != MEMBER}
 
 
 def replace_copies(
-    document: JSONObject | None,
-    zarr_format: ZarrFormat,
-    nodes: Mapping[str, Documents],
-    *,
-    below: str | None = None,
+    document: JSONObject | None, zarr_format: ZarrFormat, nodes: Mapping[str, Documents]
 ) -> JSONObject:
-    """Replace the copies of `nodes` in a document.
+    """Replace all copies in a document.
 
     Parameters
     ----------
     document
-        ``.zmetadata`` (None: a new one), or the ``zarr.json`` of a group.
+        The ``zarr.json`` of a group; None in format 2, whose ``.zmetadata`` contains only copies.
     zarr_format
-        The format, 2 for ``.zmetadata``.
+        The format.
     nodes
-        The documents of nodes by path relative to the group. Nodes without documents are removed.
-    below
-        A path below which all other copies are removed.
+        The documents of the nodes by path relative to the group.
 
     Examples
     --------
     >>> replace_copies(None, 2, {"": {".zgroup": {"zarr_format": 2}}})
     {'metadata': {'.zgroup': {'zarr_format': 2}}, 'zarr_consolidated_format': 1}
     """
+    copies: JSONObject = {}
     if zarr_format == 2:
-        old = {} if document is None else document["metadata"]
-        copies = {
-            key: value
-            for key, value in old.items()
-            if node_paths.split(key)[0] not in nodes and not _is_below(key, below)
-        }
         for path, documents in nodes.items():
             copies.update((node_paths.join(path, name), value) for name, value in documents.items())
         return {"metadata": copies, "zarr_consolidated_format": 1}
-    assert document is not None
-    old = document.get(MEMBER)
-    copies = {
-        path: value
-        for path, value in (old["metadata"] if isinstance(old, dict) else {}).items()
-        if path not in nodes and not _is_below(path, below)
-    }
-    for path, documents in nodes.items():
-        if documents:
-            copies[path] = remove_copies(documents[v3.DOCUMENT])
-    copies = {path: copies[path] for path in sorted(copies, key=lambda path: path.split("/"))}
-    new = {"kind": "inline", "must_understand": False, "metadata": copies}
-    return {**document, MEMBER: new}
+    for path in sorted(nodes, key=lambda path: path.split("/")):
+        copies[path] = remove_copies(nodes[path][v3.DOCUMENT])
+    inline = {"kind": "inline", "must_understand": False, "metadata": copies}
+    return {**(document or {}), MEMBER: inline}
 
 
 def has_marks(copies: Any) -> bool:
@@ -452,7 +426,3 @@ def replace_marks(
     if marks:
         new[MARKS] = dict(marks)
     return {**document, MEMBER: new} if zarr_format == 3 else new
-
-
-def _is_below(path: str, above: str | None) -> bool:
-    return above is not None and path.startswith(f"{above}/")

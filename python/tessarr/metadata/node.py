@@ -288,6 +288,11 @@ class GroupMeta:
     )
     """Memo: the consolidated metadata that these metadata contain."""
 
+    def share_derived(self, other: GroupMeta) -> GroupMeta:
+        """Use the memo of other metadata with the same consolidated metadata, and return these."""
+        object.__setattr__(self, "derived", other.derived)
+        return self
+
     @property
     def document_format(self) -> ZarrFormat:
         """The format of the documents."""

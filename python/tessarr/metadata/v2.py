@@ -16,7 +16,6 @@ from tessarr.codec import (
 )
 from tessarr.codec.base import check_elements
 from tessarr.codec.read import read_v2
-from tessarr.errors import MetadataError
 from tessarr.format import json
 from tessarr.format import node_path as node_paths
 from tessarr.format.chunk_grid import RegularGrid
@@ -122,27 +121,27 @@ def read_array(
 
 
 def parse_group(
-    zgroup: bytes, zattrs: bytes | None, zmetadata: bytes | None = None, *, where: str
+    zgroup: bytes,
+    zattrs: bytes | None,
+    consolidated: Any = None,
+    *,
+    where: str,
+    defects: Iterable[str] = (),
 ) -> GroupMeta:
     """Return the metadata of a group from its documents, with complete validation.
 
-    Parameters and exceptions are those of `parse_array`; `zmetadata` is the content of
-    ``.zmetadata``, which stays unchanged.
+    Parameters and exceptions are those of `parse_array`; `consolidated` is the JSON of
+    ``.zmetadata``, which stays unchanged, and `defects` are those of its parser.
 
     Examples
     --------
     >>> parse_group(b'{"zarr_format": 2}', b'{"a": 1}', where="").attributes
     {'a': 1}
     """
-    value, defects = _load(zgroup, where, GROUP)
-    consolidated = None
-    if zmetadata is not None:
-        try:
-            consolidated, _ = json.load(zmetadata, what="consolidated metadata", tokens=True)
-        except MetadataError as error:
-            defects.append(f"{error}, which is not used")
+    value, own_defects = _load(zgroup, where, GROUP)
     attributes = _parse_attributes(zattrs, where)
-    return read_group(value, attributes, consolidated, where=where, defects=defects)
+    all_defects = [*own_defects, *defects]
+    return read_group(value, attributes, consolidated, where=where, defects=all_defects)
 
 
 def read_group(

@@ -12,6 +12,7 @@ pub mod copy;
 pub mod error;
 pub mod grid;
 pub mod index_space;
+pub mod json_text;
 pub mod pipeline;
 pub mod pool;
 pub mod read;

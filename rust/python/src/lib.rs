@@ -6,6 +6,7 @@ use runtime::allocator::Allocator;
 mod array;
 mod codec;
 mod index_space;
+mod json;
 mod metadata_text;
 mod runtime;
 mod store;
@@ -21,6 +22,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     array::register(module)?;
     codec::register(module)?;
     index_space::register(module)?;
+    json::register(module)?;
     metadata_text::register(module)?;
     runtime::register(module)?;
     store::register(module)

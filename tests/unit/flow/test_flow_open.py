@@ -113,8 +113,29 @@ def test_changed_document_is_reparsed(store: Any) -> None:
     assert result.attributes == {"x": 2}
 
 
-def test_document_memo_is_bounded(store: Any) -> None:
+def count_nodes() -> int:
+    return len(open_flow._parsed_nodes.keys() | open_flow._parsed_nodes._old.keys())
+
+
+def test_document_memo_is_bounded(store: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(open_flow, "_MAX_DOCUMENTS", 100)
     for i in range(1500):
         put(store, "a", GroupMeta(3, {"i": i}))
         run_flow(open_flow.find_node("a"), store)
-    assert len(open_flow._parsed_nodes) <= 512
+    assert count_nodes() <= 200
+
+
+def test_document_memo_bounds_bytes(store: Any, monkeypatch: Any) -> None:
+    """Large documents displace others; documents in use survive; too large ones are not kept."""
+    monkeypatch.setattr(open_flow, "_MAX_BYTES", 10_000)
+    open_flow._parsed_nodes.clear()
+    put(store, "used", GroupMeta(3, {"used": True}))
+    used = run_flow(open_flow.find_node("used"), store)
+    for i in range(40):
+        put(store, "a", GroupMeta(3, {"i": i, "text": "x" * 3000}))
+        run_flow(open_flow.find_node("a"), store)
+        assert run_flow(open_flow.find_node("used"), store) is used
+    assert count_nodes() <= 8
+    put(store, "b", GroupMeta(3, {"text": "x" * 20_000}))
+    assert run_flow(open_flow.find_node("b"), store) == run_flow(open_flow.find_node("b"), store)
+    assert count_nodes() <= 8

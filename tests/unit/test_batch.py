@@ -1,0 +1,380 @@
+"""Batches of changes: one update of consolidated metadata at the end of a block."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from stores.failing import Stopping
+from tessarr.errors import ReadOnlyError, TessarrWarning
+from tessarr.flow import changes
+from tessarr.store.wrappers.instrumented import CountingStore
+
+# Untyped, because the test knows the kind of each member.
+open_group: Any = tessarr.open_group
+
+
+class Recording(dict[str, bytes]):
+    """Mapping that records the keys of all writes."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.writes: list[str] = []
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.writes.append(key)
+        super().__setitem__(key, value)
+
+
+def hierarchy(store: Any, zarr_format: Any) -> Any:
+    """Create groups with consolidated metadata and return the root."""
+    root: Any = tessarr.create_group(store, zarr_format=zarr_format)
+    root.create_array("g/a", data=np.arange(6), chunks=2, attributes={"x": 1})
+    root.create_array("g/h/b", shape=3, dtype="i2")
+    root.create_array("kept", data=[1])
+    tessarr.consolidate_metadata(store, "g")
+    tessarr.consolidate_metadata(store)
+    return open_group(store, mode="r+")
+
+
+def holder(zarr_format: int) -> str:
+    return "zarr.json" if zarr_format == 3 else ".zmetadata"
+
+
+def marks(store: Any, zarr_format: int, group: str = "") -> dict[str, str]:
+    items = tessarr.stores.LocalStore(store) if isinstance(store, Path) else store
+    document = json.loads(bytes(items[group + holder(zarr_format)]))
+    copies = document["consolidated_metadata"] if zarr_format == 3 else document
+    result: dict[str, str] = copies.get("tessarr_changes", {})
+    return result
+
+
+def contents(group: Any) -> dict[str, Any]:
+    """Return the attributes and shapes of all nodes below a group."""
+    nodes = group.members(max_depth=None)
+    return {path: (node.attrs.asdict(), getattr(node, "shape", None)) for path, node in nodes}
+
+
+def check_current(store: Any, zarr_format: int) -> None:
+    """Check that all copies are current and unmarked."""
+    for group in ("", "g"):
+        assert tessarr.consolidated_differences(store, path=group or None) == {}
+        assert marks(store, zarr_format, f"{group}/" if group else "") == {}
+
+
+EDITS: dict[str, Callable[[Any], object]] = {
+    "attributes": lambda root: root["g/a"].attrs.update(x=2),
+    "attributes of a group": lambda root: root["g"].attrs.update(x=2),
+    "resize and append": lambda root: (root["g/a"].resize(3), root["g/a"].append([1, 2])),
+    "create": lambda root: root.create_array("g/n/m/a", shape=3),
+    "create and delete": lambda root: (root.create_group("g/n/m"), root.__delitem__("g/n")),
+    "delete": lambda root: root["g"].__delitem__("h"),
+    "delete and create": lambda root: (root.__delitem__("g/h"), root.zeros("g/h/b/c", shape=1)),
+    "overwrite": lambda root: root.create_array("g/h", shape=3, overwrite=True),
+    "move": lambda root: root.move("g/h", "g/i"),
+    "hierarchy": lambda root: root.create_hierarchy({"g/p/q": None, "g/p/r": {"shape": 1}}),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_batch_updates_copies_at_its_end(edit: str, zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    with root.batch() as group:
+        assert group is root
+        EDITS[edit](root)
+        assert marks(items, zarr_format)
+        reader = open_group(items, "r")
+        assert not reader.consolidated
+        assert str(reader.tree()) == str(root.tree())
+    check_current(items, zarr_format)
+    assert open_group(items, "r").consolidated
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_batch_writes_copies_twice(count: int, zarr_format: Any) -> None:
+    """The number of writes of the copies does not depend on the number of changes."""
+    items = Recording()
+    root = hierarchy(items, zarr_format)
+    items.writes.clear()
+    with root.batch():
+        for number in range(count):
+            array = root.create_array(f"new{number}", shape=3)
+            array.attrs["number"] = number
+            array.resize(5)
+        assert items.writes.count(holder(zarr_format)) == 1
+    assert items.writes.count(holder(zarr_format)) == 2
+    check_current(items, zarr_format)
+
+
+def test_batch_without_change_writes_nothing(zarr_format: Any) -> None:
+    items = Recording()
+    root = hierarchy(items, zarr_format)
+    items.writes.clear()
+    with root.batch():
+        pass
+    assert items.writes == []
+
+
+def test_batch_without_copies_sends_no_requests(zarr_format: Any) -> None:
+    store = CountingStore(tessarr.stores.MemoryStore())
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    counts = []
+    for use_batch in (False, True):
+        before = store.counts()
+        if use_batch:
+            with root.batch():
+                root.create_array("b", shape=3)
+        else:
+            root.create_array("a", shape=3)
+        counts.append({name: n - before[name] for name, n in store.counts().items()})
+    assert counts[0] == counts[1]
+
+
+def test_exception_in_batch_updates_copies(zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    with pytest.raises(KeyboardInterrupt), root.batch():
+        root["g/a"].attrs["x"] = 2
+        raise KeyboardInterrupt
+    check_current(items, zarr_format)
+    assert open_group(items, "r")["g/a"].attrs["x"] == 2
+
+
+def test_failed_change_in_batch_keeps_copies_current(zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    with root.batch():
+        with pytest.raises(tessarr.errors.ExistsError):
+            root.create_array("g/a", shape=1)
+        with pytest.raises(ValueError, match="cannot be stored"):
+            root["g/a"].attrs["x"] = 1j
+        root["g/a"].attrs["y"] = 1
+    check_current(items, zarr_format)
+
+
+def test_nested_batches_end_with_outer_one(zarr_format: Any) -> None:
+    items = Recording()
+    root = hierarchy(items, zarr_format)
+    items.writes.clear()
+    with root.batch():
+        with root["g"].batch(), root.batch():
+            root["g/a"].attrs["x"] = 2
+        assert marks(items, zarr_format)
+        root["kept"].attrs["x"] = 2
+    assert items.writes.count(holder(zarr_format)) == 2
+    check_current(items, zarr_format)
+
+
+def test_outer_batch_of_inner_group_ends_by_itself(zarr_format: Any) -> None:
+    """Changes belong to the innermost batch that covers them."""
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    with root["g"].batch():
+        root["g/a"].attrs["x"] = 2
+        with root.batch():
+            root["kept"].attrs["x"] = 2
+            root["g/a"].attrs["x"] = 3
+        assert len(marks(items, zarr_format)) == 1
+        assert not open_group(items, "r").consolidated
+    check_current(items, zarr_format)
+
+
+def test_changes_outside_of_batch_update_copies_at_once(zarr_format: Any) -> None:
+    """A change elsewhere keeps the mark of the batch."""
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    with root["g"].batch():
+        root["g/a"].attrs["x"] = 2
+        root["kept"].attrs["y"] = 1
+        assert len(marks(items, zarr_format)) == 1
+        document = json.loads(items[holder(zarr_format)])
+        assert '"y": 1' in json.dumps(document)
+        assert not open_group(items, "r").consolidated
+    check_current(items, zarr_format)
+
+
+def test_other_objects_and_threads_belong_to_batch(tmp_path: Path, zarr_format: Any) -> None:
+    root = hierarchy(tmp_path, zarr_format)
+    with root.batch():
+        threads = [
+            threading.Thread(target=lambda n=n: open_group(tmp_path).zeros(f"g/t{n}", shape=n))
+            for n in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        tessarr.open_array(tmp_path, path="g/a").attrs["x"] = 3
+        assert len(marks(tmp_path, zarr_format)) == 1
+        assert len(marks(tmp_path, zarr_format, "g/")) == 1
+    check_current(tmp_path, zarr_format)
+    assert "g/t3" in open_group(tmp_path, "r")
+
+
+def test_threads_with_own_batches_wait_for_their_own_end(zarr_format: Any) -> None:
+    store = tessarr.stores.MemoryStore()
+    root = hierarchy(store, zarr_format)
+
+    def work() -> None:
+        with open_group(store).batch() as group:
+            group["g/a"].attrs["x"] = 5
+        copies = json.dumps(json.loads(bytes(store[holder(zarr_format)])))
+        assert '"x": 5' in copies
+        done.append(True)
+
+    done: list[bool] = []
+    with root.batch():
+        root["kept"].attrs["x"] = 2
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert done
+        assert len(marks(store, zarr_format)) == 1
+    check_current(store, zarr_format)
+
+
+def test_other_process_changes_nodes_during_batch(tmp_path: Path, zarr_format: Any) -> None:
+    """Its change rebuilds the copies; the next change of the batch marks them again."""
+    root = hierarchy(tmp_path, zarr_format)
+    code = f"import tessarr; tessarr.open_group({str(tmp_path)!r}).create_group('g/h/other')"
+    with root.batch():
+        root["g/a"].attrs["x"] = 2
+        del root["g/h"]
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+        assert tessarr.consolidated_differences(tmp_path) == {}
+        assert not marks(tmp_path, zarr_format)
+        root["g/a"].attrs["x"] = 3
+        assert marks(tmp_path, zarr_format)
+        assert not open_group(tmp_path, "r").consolidated
+    check_current(tmp_path, zarr_format)
+    assert "g/h/other" in open_group(tmp_path, "r")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_forked_child_does_not_defer(tmp_path: Path, zarr_format: Any) -> None:
+    root = hierarchy(tmp_path, zarr_format)
+    with root.batch():
+        root["g/a"].attrs["x"] = 2
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                root.create_group("g/child")
+                code = 0 if tessarr.consolidated_differences(tmp_path) == {} else 2
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+    check_current(tmp_path, zarr_format)
+
+
+def test_consolidate_metadata_in_batch(zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    with root.batch():
+        root["g/a"].attrs["x"] = 2
+        tessarr.consolidate_metadata(items)
+        assert not marks(items, zarr_format)
+        root["g/a"].attrs["x"] = 3
+        assert marks(items, zarr_format)
+    check_current(items, zarr_format)
+    with root.batch():
+        root["g/a"].attrs["x"] = 4
+        tessarr.remove_consolidated(items)
+    assert not open_group(items, "r").consolidated
+
+
+def test_batch_rebuilds_copies_after_dead_program(zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    document = json.loads(items[holder(zarr_format)])
+    copies = document["consolidated_metadata"] if zarr_format == 3 else document
+    copies["tessarr_changes"] = {"1-dead": "g/a"}
+    copies["metadata"].pop("kept" if zarr_format == 3 else "kept/.zarray")
+    items[holder(zarr_format)] = json.dumps(document).encode()
+    with root.batch():
+        root["g/a"].attrs["x"] = 2
+        root["g/a"].attrs["x"] = 3
+    check_current(items, zarr_format)
+
+
+def test_mark_of_long_batch_is_renewed(zarr_format: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs on stores without locks take a mark of ten minutes for that of a dead program."""
+    items = Recording()
+    root = hierarchy(items, zarr_format)
+    now = 1_000_000_000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    items.writes.clear()
+    with root.batch():
+        for later in (0.0, 100.0, 200.0, 301.0, 500.0):
+            now = 1_000_000_000.0 + later
+            root["kept"].attrs["x"] = later
+            (mark,) = marks(items, zarr_format)
+            assert changes._age_s(mark) < 300
+    assert items.writes.count(holder(zarr_format)) == 3
+    check_current(items, zarr_format)
+
+
+def test_failed_update_at_end_warns_and_keeps_mark(zarr_format: Any) -> None:
+    store = Stopping()
+    root = hierarchy(store, zarr_format)
+
+    def run() -> None:
+        with root.batch():
+            root["kept"].attrs["x"] = 2
+            store.changes_left = 0
+
+    with pytest.warns(TessarrWarning, match="call consolidate_metadata again"):
+        run()
+    assert marks(store, zarr_format)
+    assert not open_group(dict(store), "r").consolidated
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_interrupted_batch_leaves_no_stale_copies(edit: str, zarr_format: Any) -> None:
+    """After a stop at any write of a batch, copies are current or not used."""
+    for count in range(100):
+        store = Stopping()
+        hierarchy(store, zarr_format)
+        store.changes_left = count
+        failed = False
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                root = open_group(store, mode="r+")
+                with root.batch():
+                    EDITS[edit](root)
+                    root["kept"].attrs["x"] = 1
+            except OSError:
+                failed = True
+        left = dict(store)
+        for group in ("", "g"):
+            reader = open_group(left, "r", path=group)
+            stored = open_group(left, "r", path=group, use_consolidated=False)
+            assert str(reader.tree()) == str(stored.tree())
+            assert contents(reader) == contents(stored)
+        if not failed and not caught:
+            check_current(left, zarr_format)
+            break
+        open_group(left, mode="r+")["kept"].attrs["next"] = count
+        assert tessarr.consolidated_differences(left) == {}
+    assert count > 2
+
+
+def test_batch_of_read_only_group_raises(zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    hierarchy(items, zarr_format)
+    with pytest.raises(ReadOnlyError), open_group(items, "r").batch():
+        pass
