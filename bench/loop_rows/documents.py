@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,7 @@ def create_row(folder: Path, zarr_format: Any) -> LoopRow:
             root.create_array(f"a{number}", shape=(10,), dtype="f4", attributes={"n": number})
 
     calls: dict[str, Callable[[], object]] = {
-        f"tessarr, {what}": lambda use=use: create(folder / f"create-{use}", consolidate=use)
+        f"tessarr, {what}": partial(create, folder / f"create-{use}", consolidate=use)
         for use, what in (("batch", "batch"), ("each", "one by one"), ("no", "no copies"))
     }
     try:

@@ -108,7 +108,8 @@ def find_batch(store: Store, paths: Iterable[str]) -> Batch | None:
         return None
     found = [batch for batch in tuple(_open_batches) if batch.covers(store, paths)]
     own = [batch for batch in found if batch.is_of_this_thread()]
-    return (own or found or [None])[-1]
+    batches = own or found
+    return batches[-1] if batches else None
 
 
 def name_of_mark(mark: str) -> str:
