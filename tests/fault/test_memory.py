@@ -124,7 +124,7 @@ def test_cache_of_absent_chunks_respects_its_limit(tmp_path: Path) -> None:
 
 
 COLUMN_READER = f"""{PEAK}
-tessarr.configure(chunk_cache_bytes=16 << 20)
+tessarr.configure(chunk_cache_bytes=32 << 20)
 array = tessarr.open_array(sys.argv[1], mode="r")
 array[0, 0]
 before = peak()
@@ -145,4 +145,4 @@ def test_chunk_cache_takes_at_most_its_size(tmp_path: Path, layout: str) -> None
         [sys.executable, "-c", COLUMN_READER, str(path)], capture_output=True, text=True, check=True
     )
     threads = len(os.sched_getaffinity(0))
-    assert int(done.stdout) <= 16 * MB + threads * 2 * 4 * MB + 60 * MB
+    assert int(done.stdout) <= 32 * MB + threads * 2 * 4 * MB + 60 * MB

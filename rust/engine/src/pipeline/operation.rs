@@ -397,13 +397,14 @@ impl<'a> Operation<'a> {
         Ok(Some(Chunks { operation: self, division, spread, run, chunk_cache }))
     }
 
-    /// Return the cache of decoded chunks if it has room for all of `tasks` chunks, the first of
-    /// which is at `cell`: otherwise the last ones would replace the first.
+    /// Return the cache of decoded chunks if half of it has room for all of `tasks` chunks, the first
+    /// of which is at `cell`. Larger operations are rarely repeated, and filling so much memory takes
+    /// longer than reusing the memory of one chunk.
     pub(crate) fn chunk_cache_for(self, cell: &[u64], tasks: usize) -> Result<Option<&'a ChunkCache>> {
         let Some(cache) = self.chunk_cache else { return Ok(None) };
         let level = self.level_at(cell)?;
         let bytes = level.innermost().decoded_bytes.saturating_mul(tasks);
-        Ok(cache.has_room(bytes).then_some(cache))
+        Ok(cache.has_room(bytes.saturating_mul(2)).then_some(cache))
     }
 
     /// Return the level of the chunk at `cell`.

@@ -45,8 +45,10 @@ impl Reader<'_> {
             && touched_subchunks.subchunks() == self.count_subchunks(shard, reads);
         // Reading a whole shard, with its index, is one request.
         let is_unread = is_all && !shard_index::is_in_cache(shard, source);
-        let touched_bytes = touched_subchunks.touches.len().saturating_mul(shard.level.decoded_bytes);
-        let source = source.cached_up_to(touched_bytes);
+        // Several subchunks may take half of the chunk cache, as several chunks may.
+        let touched = touched_subchunks.touches.len();
+        let needed = if touched > 1 { touched.saturating_mul(2) } else { 1 };
+        let source = source.cached_up_to(shard.level.decoded_bytes.saturating_mul(needed));
         // Some subchunks may be cached.
         let is_cacheable = decoded_slot(&shard.level, source).is_some();
         let is_one_request = is_unread || is_all && reads.items.len() > 1 && !is_cacheable;
