@@ -128,6 +128,11 @@ impl Error {
         Self::new(Kind::Selection, message)
     }
 
+    /// An error of a store, whose request may succeed later if it is `retryable`.
+    pub fn store(retryable: bool, message: impl Into<String>) -> Self {
+        Self::new(Kind::Store { retryable, errno: None }, message)
+    }
+
     /// Return an error for a bug in the engine.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, message)

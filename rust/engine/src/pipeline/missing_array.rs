@@ -172,5 +172,5 @@ impl Operation<'_> {
 }
 
 fn failed(message: impl Into<String>) -> Error {
-    Error::new(Kind::Store { retryable: false, errno: None }, message)
+    Error::store(false, message)
 }

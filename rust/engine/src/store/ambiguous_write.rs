@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{has_bytes, joined};
 use super::{Change, Unversioned, Updater, ValuePart, ValueReader};
-use crate::error::{Error, Kind, Result, AMBIGUOUS_WRITE};
+use crate::error::{Error, Result, AMBIGUOUS_WRITE};
 
 /// The size up to which an update is a document. Unlike updates of chunks, updates of documents may
 /// return another value when they run twice.
@@ -138,6 +138,5 @@ const OTHER_VALUE: &str = "another writer changed the value: the change may have
 fn ambiguous_error(why: &str) -> Error {
     let message =
         format!("the response to a change was lost, and {why}; check the value before you repeat the change");
-    let kind = Kind::Store { retryable: false, errno: None };
-    Error { code: Some(AMBIGUOUS_WRITE), ..Error::new(kind, message) }
+    Error { code: Some(AMBIGUOUS_WRITE), ..Error::store(false, message) }
 }

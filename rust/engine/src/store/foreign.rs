@@ -12,7 +12,7 @@ use super::{
     PrefixChange, ReadFlags, ReadHint, StartRequest, Store, StoreInfo, UpdateOptions, UpdateOutcome, Updater,
     ValuePart, ValueReader, Version,
 };
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// The calls that a foreign store provides. Keys are checked before each call.
 pub trait Foreign: Send + Sync + Debug {
@@ -256,11 +256,8 @@ impl<F: Foreign> ForeignStore<F> {
                 ReplaceOutcome::Conflict | ReplaceOutcome::Unsupported => {}
             }
         }
-        let kind = Kind::Store { retryable: true, errno: None };
-        Err(Error::new(
-            kind,
-            format!("other writers changed {key:?} during each of {ATTEMPTS} attempts to change it"),
-        ))
+        let why = format!("other writers changed {key:?} during each of {ATTEMPTS} attempts to change it");
+        Err(Error::store(true, why))
     }
 }
 

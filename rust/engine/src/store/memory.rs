@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::key_locks::KeyLocks;
 use super::{
-    folder_of, fork, joined, read_from, Change, Depth, Exchange, KeyRange, KeySyntax, Listing, NewValue,
-    PrefixChange, ReadFlags, ReadHint, Store, StoreInfo, UpdateOptions, UpdateOutcome, Updater, ValuePart,
-    ValueReader, Version,
+    folder_of, fork, joined, Change, Depth, Exchange, KeyRange, KeySyntax, Listing, NewValue, PrefixChange,
+    ReadHint, Store, StoreInfo, UpdateOptions, UpdateOutcome, Updater, ValuePart, ValueReader, Version,
 };
 use crate::error::Result;
 
@@ -308,16 +307,8 @@ pub(super) fn into_shared_bytes(
 struct MemoryObject(Value);
 
 impl ValueReader for MemoryObject {
-    fn size(&self) -> u64 {
-        self.0.bytes.len() as u64
-    }
-
     fn version(&self) -> Option<Version> {
         Some(version_of(self.0.state))
-    }
-
-    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
-        read_from(&self.0.bytes, offset, out)
     }
 
     fn bytes(&self) -> Option<&[u8]> {

@@ -30,7 +30,7 @@ use ambiguous_write::AttemptedWrite;
 use change::{joined, no_current};
 use listing::folder_of;
 use object::run_after;
-use value_reader::{has_bytes, past_the_end, Unversioned, REPLACED};
+use value_reader::{has_bytes, past_the_end, read_from, Unversioned, REPLACED};
 
 pub use async_ops::{AsyncRequest, CancelToken, Completion, OpenResult, StartRequest};
 pub use cache::{
@@ -55,7 +55,7 @@ pub use read_batch::{read_batch, BatchRead, BatchResponse};
 pub use staged::{CommitOutcome, Redo, StagedStore};
 pub use swap_cell::SwapCell;
 pub use value_reader::{
-    check_size, read_all, read_from, replaced, DecodedCache, LoadedValue, ReadFlags, ReadHint, ValueReader,
+    check_size, read_all, replaced, DecodedCache, LoadedValue, ReadFlags, ReadHint, ValueReader,
 };
 pub use version::Version;
 pub use wrappers::*;

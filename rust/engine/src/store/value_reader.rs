@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Version;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// The bytes that the caller is going to read, so that a remote store can fetch them with the first
 /// request. Local and memory stores ignore the hint.
@@ -48,10 +48,17 @@ pub struct ReadFlags {
 
 /// One open value of a store. Replacing the value later does not change what the reader returns.
 ///
-/// A wrapper returns its inner reader, and implements only what it changes.
+/// A wrapper returns its inner reader, and implements only what it changes. A value in memory
+/// returns its bytes.
 pub trait ValueReader: Send + Sync {
     /// Fill `out` from `offset`; a range past the end raises a `Kind::Data` error.
-    fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()>;
+    fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()> {
+        match (self.bytes(), self.inner()) {
+            (Some(bytes), _) => read_from(bytes, offset, out),
+            (None, Some(inner)) => inner.read_with(offset, out, flags),
+            (None, None) => Err(Error::internal("a reader without bytes")),
+        }
+    }
 
     /// Like `read_with`, without flags.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -65,7 +72,8 @@ pub trait ValueReader: Send + Sync {
 
     /// Return the size in bytes.
     fn size(&self) -> u64 {
-        self.inner().map_or(0, ValueReader::size)
+        let in_memory = || self.bytes().map_or(0, |bytes| bytes.len() as u64);
+        self.inner().map_or_else(in_memory, ValueReader::size)
     }
 
     /// Return the version of the value, if the store has versions.
@@ -196,8 +204,8 @@ pub(super) fn has_bytes(object: &dyn ValueReader, expected: &[u8]) -> Result<boo
     }
 }
 
-/// Implements [`ValueReader::read_at`] for a value in memory.
-pub fn read_from(bytes: &[u8], offset: u64, out: &mut [u8]) -> Result<()> {
+/// Fill `out` from the bytes of a value.
+pub(super) fn read_from(bytes: &[u8], offset: u64, out: &mut [u8]) -> Result<()> {
     let bytes_in_range = usize::try_from(offset)
         .ok()
         .and_then(|start| Some(start..start.checked_add(out.len())?))
@@ -215,9 +223,8 @@ pub(super) fn past_the_end(offset: u64, count: usize, size: u64) -> Error {
 
 /// Return the error of a read from a value that was replaced.
 pub fn replaced(key: &str) -> Error {
-    let kind = Kind::Store { retryable: true, errno: None };
     let message = "another writer replaced the value during the read; read again";
-    Error { code: Some(REPLACED), ..Error::new(kind, message) }.at_key(key)
+    Error { code: Some(REPLACED), ..Error::store(true, message) }.at_key(key)
 }
 
 /// Return an empty vector with capacity for `size` bytes; too large a size raises an error instead
@@ -233,14 +240,6 @@ pub(super) fn room_for(size: u64) -> Result<Vec<u8>> {
 pub(super) struct Unversioned(pub(super) Arc<Vec<u8>>);
 
 impl ValueReader for Unversioned {
-    fn size(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
-        read_from(&self.0, offset, out)
-    }
-
     fn bytes(&self) -> Option<&[u8]> {
         Some(&self.0)
     }

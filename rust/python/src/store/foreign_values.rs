@@ -3,7 +3,7 @@
 use crate::runtime::once_cell::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use tessarr_engine::store::{read_from, replaced, ReadFlags, ValueReader, Version};
+use tessarr_engine::store::{replaced, ReadFlags, ValueReader, Version};
 use tessarr_engine::{Error, Result};
 
 use super::bytes_of;
@@ -46,20 +46,12 @@ impl Whole {
 }
 
 impl ValueReader for Whole {
-    fn size(&self) -> u64 {
-        self.slice().len() as u64
-    }
-
     fn version(&self) -> Option<Version> {
         self.version
     }
 
     fn state(&self) -> Option<Version> {
         self.state
-    }
-
-    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
-        read_from(self.slice(), offset, out)
     }
 
     fn bytes(&self) -> Option<&[u8]> {

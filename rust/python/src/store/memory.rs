@@ -118,12 +118,11 @@ fn unpickle_memory_store<'py>(
     let py = class.py();
     let here = std::process::id();
     if process != here {
-        let kind = Kind::Store { retryable: false, errno: None };
         let message = format!(
             "the memory store {name:?} lives in process {process}, this is process {here}; \
              use a folder, or a memory store without a name, whose pickle holds its contents"
         );
-        return Err(to_py(py, Error::new(kind, message)));
+        return Err(to_py(py, Error::store(false, message)));
     }
     let options = PyDict::new(py);
     options.set_item("name", name)?;

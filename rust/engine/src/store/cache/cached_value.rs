@@ -41,20 +41,12 @@ pub(super) struct WholeValueReader {
 }
 
 impl ValueReader for WholeValueReader {
-    fn size(&self) -> u64 {
-        self.whole.bytes.len() as u64
-    }
-
     fn version(&self) -> Option<Version> {
         self.whole.value_id.version()
     }
 
     fn state(&self) -> Option<Version> {
         self.whole.value_id.state()
-    }
-
-    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
-        read_from(&self.whole.bytes, offset, out)
     }
 
     fn bytes(&self) -> Option<&[u8]> {

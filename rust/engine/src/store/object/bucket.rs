@@ -17,6 +17,7 @@ use tokio::sync::RwLock;
 use super::client::{BucketSettings, Client, Kind};
 use super::connector::Connector;
 use super::failure::{end_of_object, Action, Attempt, Failure};
+use super::response::collect;
 use super::{ByteRange, KnownState, ObjectPart, PutOutcome, PutPrecondition};
 use crate::error::{Error, Result};
 use crate::store::fork::PerProcess;
@@ -401,22 +402,13 @@ fn is_absent(error: &object_store::Error) -> bool {
 /// Read the body of a response.
 async fn read(found: GetResult) -> object_store::Result<Vec<u8>> {
     let size = found.range.end.saturating_sub(found.range.start);
-    let GetResultPayload::Stream(mut stream) = found.payload; // the other kind is a local file
-    let mut data = Vec::new();
-    // Larger sizes may be lies.
-    let reserved = usize::try_from(size.min(super::MAX_RESERVED)).unwrap_or(0);
-    let no_memory =
-        |_| object_store::Error::Generic { store: "object", source: "no memory for the object".into() };
-    data.try_reserve_exact(reserved).map_err(no_memory)?;
-    while let Some(bytes) = stream.try_next().await? {
-        data.try_reserve(bytes.len()).map_err(no_memory)?;
-        data.extend_from_slice(&bytes);
+    let GetResultPayload::Stream(stream) = found.payload; // the other kind is a local file
+    let failed = |source| object_store::Error::Generic { store: "object", source };
+    let data = collect(stream, size, || failed("no memory for the object".into())).await?;
+    match data.len() as u64 {
+        count if count == size => Ok(data),
+        count => Err(failed(super::connector::incomplete(count, size).into())),
     }
-    if data.len() as u64 != size {
-        let source = super::connector::incomplete(data.len() as u64, size);
-        return Err(object_store::Error::Generic { store: "object", source: source.into() });
-    }
-    Ok(data)
 }
 
 /// Store a large object in parts.

@@ -88,7 +88,7 @@ impl fmt::Display for Anonymous {
     }
 }
 
-/// A client, and a check that finds its credentials.
+/// A client, and its credentials.
 type Built = (Arc<dyn ObjectStore>, Box<dyn FindCredentials>);
 
 /// The credentials that a client finds.
@@ -104,14 +104,30 @@ impl<T: Send + Sync> FindCredentials for Arc<dyn CredentialProvider<Credential =
     }
 }
 
-/// The credentials of requests without any.
-struct NoCredentials;
+/// Return a builder with the options that all services have, which is of another type for each.
+macro_rules! builder {
+    ($type:ty, $settings:expr, $connector:expr) => {{
+        let options = ClientOptions::new().with_allow_http(true).with_connect_timeout_disabled();
+        let mut builder = <$type>::new()
+            .with_retry(no_retries())
+            // The connector has all limits. S3 signs the headers.
+            .with_client_options(options.with_default_headers($settings.headers.clone()))
+            .with_http_connector($connector.clone());
+        for (name, value) in &$settings.options {
+            builder = builder.with_config(parse(name)?, value);
+        }
+        builder
+    }};
+}
 
-#[async_trait::async_trait]
-impl FindCredentials for NoCredentials {
-    async fn find(&self) -> object_store::Result<()> {
-        Ok(())
-    }
+/// Return the client of a builder, and its credentials.
+macro_rules! built {
+    ($settings:expr, $builder:expr) => {{
+        let invalid = |error| $settings.invalid(&error);
+        let credentials = checked($builder.clone().build().map_err(invalid)?.credentials().clone());
+        let store = $builder.with_credentials(credentials.clone()).build().map_err(invalid)?;
+        Ok((Arc::new(store), Box::new(credentials)))
+    }};
 }
 
 impl BucketSettings {
@@ -123,13 +139,11 @@ impl BucketSettings {
         region: Option<&str>,
         had_credentials: bool,
     ) -> Result<Client> {
-        let (store, credentials) = self.build(connector, region, false)?;
-        let skips = |(name, value): &(String, String)| {
-            name.ends_with("skip_signature") && value.eq_ignore_ascii_case("true")
-        };
-        if self.options.iter().any(skips) {
+        if self.skips_signatures() {
+            let (store, _) = self.build(connector, region, true)?;
             return Ok(Client { store, anonymous: Some(Anonymous::Chosen) });
         }
+        let (store, credentials) = self.build(connector, region, false)?;
         if !self.may_be_anonymous || had_credentials || self.credentials.is_some() {
             return Ok(Client { store, anonymous: None });
         }
@@ -145,7 +159,15 @@ impl BucketSettings {
 
     /// Check the options.
     pub(super) fn check(&self, connector: &Connector) -> Result<()> {
-        self.build(connector, None, false).map(drop)
+        self.build(connector, None, self.skips_signatures()).map(drop)
+    }
+
+    /// Return whether the options exclude credentials.
+    fn skips_signatures(&self) -> bool {
+        let skips = |(name, value): &(String, String)| {
+            name.ends_with("skip_signature") && value.eq_ignore_ascii_case("true")
+        };
+        self.options.iter().any(skips)
     }
 
     fn build(&self, connector: &Connector, region: Option<&str>, anonymous: bool) -> Result<Built> {
@@ -158,14 +180,9 @@ impl BucketSettings {
     }
 
     fn build_s3(&self, connector: &Connector, region: Option<&str>, anonymous: bool) -> Result<Built> {
-        let mut builder = AmazonS3Builder::new()
-            .with_retry(no_retries())
-            .with_client_options(self.client_options())
-            .with_http_connector(connector.clone());
-        for (name, value) in &self.options {
-            builder = builder.with_config(parse(name)?, value);
-        }
-        builder = builder.with_bucket_name(&self.bucket);
+        let mut builder = builder!(AmazonS3Builder, self, connector)
+            .with_bucket_name(&self.bucket)
+            .with_skip_signature(anonymous);
         if let Some(region) = region {
             builder = builder.with_region(region);
         }
@@ -177,66 +194,36 @@ impl BucketSettings {
         if let Some(get) = &self.credentials {
             builder = builder.with_credentials(Arc::new(CallbackProvider::<AwsCredential>::new(get.clone())));
         }
-        if anonymous {
-            builder = builder.with_skip_signature(true);
-        }
-        let skips = is_true(builder.get_config_value(&parse("aws_skip_signature")?));
-        let build = |builder: AmazonS3Builder| builder.build().map_err(|error| self.invalid(&error));
-        let credentials = checked(build(builder.clone())?.credentials().clone());
-        let store = build(builder.with_credentials(credentials.clone()))?;
-        Ok((Arc::new(store), if skips { Box::new(NoCredentials) } else { Box::new(credentials) }))
+        built!(self, builder)
     }
 
     fn build_gcs(&self, connector: &Connector, anonymous: bool) -> Result<Built> {
-        let mut builder = GoogleCloudStorageBuilder::new()
-            .with_retry(no_retries())
-            .with_client_options(self.client_options());
-        for (name, value) in &self.options {
-            builder = builder.with_config(parse(name)?, value);
+        let mut builder = builder!(GoogleCloudStorageBuilder, self, connector)
+            .with_bucket_name(&self.bucket)
+            .with_skip_signature(anonymous);
+        if self.is_gcs_emulator() {
+            builder = builder.with_http_connector(GcsEmulator::new(connector.clone(), &self.bucket));
         }
-        builder = builder.with_bucket_name(&self.bucket);
-        builder = match self.is_gcs_emulator() {
-            true => builder.with_http_connector(GcsEmulator::new(connector.clone(), &self.bucket)),
-            false => builder.with_http_connector(connector.clone()),
-        };
         if let Some(get) = &self.credentials {
             builder = builder.with_credentials(Arc::new(CallbackProvider::<GcpCredential>::new(get.clone())));
         }
-        if anonymous || is_true(builder.get_config_value(&parse("google_skip_signature")?)) {
+        if anonymous {
             // Writes ask for a token even so.
             let none = GcpCredential { bearer: String::new() };
-            builder = builder
-                .with_skip_signature(true)
-                .with_credentials(Arc::new(StaticCredentialProvider::new(none)));
+            builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(none)));
         }
-        let build =
-            |builder: GoogleCloudStorageBuilder| builder.build().map_err(|error| self.invalid(&error));
-        let credentials = checked(build(builder.clone())?.credentials().clone());
-        let store = build(builder.with_credentials(credentials.clone()))?;
-        Ok((Arc::new(store), Box::new(credentials)))
+        built!(self, builder)
     }
 
     fn build_azure(&self, connector: &Connector, anonymous: bool) -> Result<Built> {
-        let mut builder = MicrosoftAzureBuilder::new()
-            .with_retry(no_retries())
-            .with_client_options(self.client_options())
-            .with_http_connector(connector.clone());
-        for (name, value) in &self.options {
-            builder = builder.with_config(parse(name)?, value);
-        }
-        builder = builder.with_container_name(&self.bucket);
+        let mut builder = builder!(MicrosoftAzureBuilder, self, connector)
+            .with_container_name(&self.bucket)
+            .with_skip_signature(anonymous);
         if let Some(get) = &self.credentials {
             let provider = CallbackProvider::<AzureCredential>::new(get.clone());
             builder = builder.with_credentials(Arc::new(provider));
         }
-        if anonymous {
-            builder = builder.with_skip_signature(true);
-        }
-        let skips = is_true(builder.get_config_value(&parse("azure_skip_signature")?));
-        let build = |builder: MicrosoftAzureBuilder| builder.build().map_err(|error| self.invalid(&error));
-        let credentials = checked(build(builder.clone())?.credentials().clone());
-        let store = build(builder.with_credentials(credentials.clone()))?;
-        Ok((Arc::new(store), if skips { Box::new(NoCredentials) } else { Box::new(credentials) }))
+        built!(self, builder)
     }
 
     /// Return whether GCS is at another address than Google's.
@@ -253,12 +240,6 @@ impl BucketSettings {
             "the options or credentials of {kind} bucket {bucket:?} are invalid: {error}"
         ))
     }
-
-    /// The connector has all limits: see its `connect`.
-    fn client_options(&self) -> ClientOptions {
-        let options = ClientOptions::new().with_allow_http(true).with_connect_timeout_disabled();
-        options.with_default_headers(self.headers.clone()) // S3 signs them
-    }
 }
 
 /// Return a provider whose errors are no refusals of the bucket.
@@ -266,10 +247,6 @@ fn checked<T: fmt::Debug + Send + Sync + 'static>(
     found: Arc<dyn CredentialProvider<Credential = T>>,
 ) -> Arc<dyn CredentialProvider<Credential = T>> {
     Arc::new(CheckedProvider(found))
-}
-
-fn is_true(value: Option<String>) -> bool {
-    value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
 fn no_retries() -> RetryConfig {

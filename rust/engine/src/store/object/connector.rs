@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
@@ -85,6 +86,12 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
+    /// Read the error in a response.
+    pub(super) async fn read(head: &Parts, body: TimedBody) -> Self {
+        let read = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_error_body(body));
+        Refusal::of(head.status, &head.headers, &read.await.unwrap_or_default())
+    }
+
     pub(super) fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let body = String::from_utf8_lossy(body);
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -282,9 +289,7 @@ impl HttpService for Connector {
             let body = if is_list { without_invalid_keys(&text).map_or(body, Bytes::from) } else { body };
             return Ok(HttpResponse::from_parts(head, body.into()));
         }
-        let read = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_error_body(body));
-        let refusal = Refusal::of(head.status, &head.headers, &read.await.unwrap_or_default());
-        Err(HttpError::new(HttpErrorKind::Unknown, refusal))
+        Err(HttpError::new(HttpErrorKind::Unknown, Refusal::read(&head, body).await))
     }
 }
 

@@ -54,8 +54,7 @@ impl Failure {
                 format!("the bucket is in the region {region}, which refuses the request")
             }
         };
-        let kind = Kind::Store { retryable: false, errno: None };
-        Error::new(kind, format!("cannot {action} {url}: {why}"))
+        Error::store(false, format!("cannot {action} {url}: {why}"))
     }
 }
 
@@ -186,12 +185,8 @@ impl Attempt<'_> {
             ..self.error(retryable, &format!("{refusal}{}", self.advice(status, code)))
         };
         match (status, code) {
-            (404, "NoSuchBucket" | "ContainerNotFound" | "ContainerBeingDeleted") => {
-                Failure::Other(Error { kind: Kind::NotFound, ..self.missing_bucket() })
-            }
-            (404, _) if self.is_missing_bucket(refusal) => {
-                Failure::Other(Error { kind: Kind::NotFound, ..self.missing_bucket() })
-            }
+            (404, "NoSuchBucket" | "ContainerNotFound" | "ContainerBeingDeleted") => self.missing_bucket(),
+            (404, _) if self.is_missing_bucket(refusal) => self.missing_bucket(),
             (404, _) if self.kind == StoreKind::Http => Failure::Absent,
             (404, "" | "NoSuchKey" | "BlobNotFound" | "ResourceNotFound") => Failure::Absent,
             (412, _) | (409, "ConditionalRequestConflict" | "BlobAlreadyExists") => Failure::Precondition,
@@ -222,11 +217,11 @@ impl Attempt<'_> {
         self.kind == StoreKind::Gcs && message.contains("bucket") && message.contains("not exist")
     }
 
-    fn missing_bucket(&self) -> Error {
+    fn missing_bucket(&self) -> Failure {
         let what = if self.kind == StoreKind::Azure { "container" } else { "bucket" };
         let why =
             format!("the {what} {:?} does not exist there; check its name and the endpoint", self.bucket);
-        self.error(false, &why)
+        Failure::Other(Error { kind: Kind::NotFound, ..self.error(false, &why) })
     }
 
     /// Return what the user can do about a refusal.
@@ -263,13 +258,13 @@ impl Attempt<'_> {
     }
 
     fn error(&self, retryable: bool, why: &str) -> Error {
-        let kind = Kind::Store { retryable, errno: None };
-        Error::new(kind, format!("cannot {} {}: {why}", self.action, self.url))
+        Error::store(retryable, format!("cannot {} {}: {why}", self.action, self.url))
     }
 }
 
 /// What to do without listings.
-const LISTING_ADVICE: &str = "open arrays by their own URLs, or consolidate the metadata of the group";
+pub(super) const LISTING_ADVICE: &str =
+    "open arrays by their own URLs, or consolidate the metadata of the group";
 
 /// What to do if absent objects are forbidden.
 const MISSING_ADVICE: &str =

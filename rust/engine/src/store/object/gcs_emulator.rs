@@ -105,7 +105,7 @@ fn json_query(query: &str) -> String {
             "continuation-token" => "pageToken",
             "max-keys" => "maxResults",
             "start-after" => "startOffset",
-            name => return Some(format!("{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC))),
+            name => name,
         };
         Some(format!("{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC)))
     });

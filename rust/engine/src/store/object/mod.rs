@@ -252,8 +252,7 @@ fn is_engine_thread() -> bool {
 }
 
 fn no_transport() -> Error {
-    let kind = crate::error::Kind::Store { retryable: true, errno: None };
-    Error::new(kind, "no thread can be created, which sends requests")
+    Error::store(true, "no thread can be created, which sends requests")
 }
 
 /// Wait for the end of a request. A change finishes even if the user interrupts the wait.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use futures_util::{Stream, TryStreamExt};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -10,7 +11,7 @@ use hyper::StatusCode;
 
 use object_store::client::{HttpError, HttpErrorKind};
 
-use super::connector::TimedBody;
+use super::connector::{Refusal, TimedBody};
 use super::{ObjectPart, MAX_RESERVED};
 
 /// How many bytes of an error response are read, so that the connection can be reused.
@@ -33,7 +34,7 @@ pub(super) async fn read_error_body(mut body: impl Body<Data = Bytes> + Unpin) -
 }
 
 /// Read the object in a response.
-pub(super) async fn read_body(head: &Parts, mut body: TimedBody) -> Result<ObjectPart, HttpError> {
+pub(super) async fn read_body(head: &Parts, body: TimedBody) -> Result<ObjectPart, HttpError> {
     let headers = Headers::of(&head.headers).ok_or_else(|| invalid("a header is repeated or not text"))?;
     let is_encoded = |content_encoding: &str| !content_encoding.eq_ignore_ascii_case("identity");
     if headers.content_encoding.is_some_and(is_encoded)
@@ -41,15 +42,9 @@ pub(super) async fn read_body(head: &Parts, mut body: TimedBody) -> Result<Objec
     {
         return Err(invalid("the server sends the object with another encoding than \"identity\""));
     }
-    let no_memory = |_| invalid("there is no memory for the object");
-    let mut data = Vec::new();
     let size = body.size_hint().exact().unwrap_or(0);
-    data.try_reserve_exact(size.min(MAX_RESERVED) as usize).map_err(no_memory)?;
-    while let Some(frame) = body.frame().await {
-        let Ok(bytes) = frame?.into_data() else { continue };
-        data.try_reserve(bytes.len()).map_err(no_memory)?;
-        data.extend_from_slice(&bytes);
-    }
+    let no_memory = || invalid("there is no memory for the object");
+    let data = collect(body.into_data_stream(), size, no_memory).await?;
     let count = data.len() as u64;
     let (first, size) = match head.status {
         StatusCode::PARTIAL_CONTENT => headers
@@ -62,29 +57,47 @@ pub(super) async fn read_body(head: &Parts, mut body: TimedBody) -> Result<Objec
     Ok(ObjectPart { data, first, size, tag, is_strong })
 }
 
+/// Concatenate the pieces of an object, which has `size` bytes unless the server lies.
+pub(super) async fn collect<E>(
+    mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    size: u64,
+    no_memory: impl Fn() -> E,
+) -> Result<Vec<u8>, E> {
+    let mut data = Vec::new();
+    data.try_reserve_exact(size.min(MAX_RESERVED) as usize).map_err(|_| no_memory())?;
+    while let Some(bytes) = pieces.try_next().await? {
+        data.try_reserve(bytes.len()).map_err(|_| no_memory())?;
+        data.extend_from_slice(&bytes);
+    }
+    Ok(data)
+}
+
 /// Return the error of a response that is not understood.
 fn invalid(why: &str) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, std::io::Error::other(why.to_owned()))
 }
 
-/// Return an empty part at the end of an object, for a range beyond its end. The server sends the
-/// size in a header, or in the body as S3 does.
-pub(super) fn empty_part_at_end(head: &Parts, error_body: &[u8], range: &HeaderValue) -> Option<ObjectPart> {
-    if head.status != StatusCode::RANGE_NOT_SATISFIABLE {
+/// Return an empty part at the end of an object, for a refused range beyond its end.
+pub(super) fn empty_part_at_end(
+    headers: &HeaderMap,
+    refusal: &Refusal,
+    range: &HeaderValue,
+) -> Option<ObjectPart> {
+    if refusal.status != StatusCode::RANGE_NOT_SATISFIABLE {
         return None;
     }
-    let headers = Headers::of(&head.headers)?;
-    let size = refused_size(&head.headers, std::str::from_utf8(error_body).ok()?)?;
+    let size = refusal.size?;
     let (begin, _) = range.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
     // The last N bytes are out of range only in an empty object.
     let begin = if begin.is_empty() { 0 } else { number(begin)? };
-    let (tag, is_strong) = headers.generation();
+    let (tag, is_strong) = Headers::of(headers)?.generation();
     // An empty object may be requested for its generation.
     let is_beyond = size <= begin && (size > 0 || !tag.is_empty());
     is_beyond.then_some(ObjectPart { data: Vec::new(), first: size, size, tag, is_strong })
 }
 
-/// Return the size of an object in the response to a range beyond its end.
+/// Return the size of an object in the response to a range beyond its end: the server sends it in a
+/// header, or in the body as S3 does.
 pub(super) fn refused_size(headers: &HeaderMap, error_body: &str) -> Option<u64> {
     if let Some(range) = headers.get(header::CONTENT_RANGE) {
         let (unit, size) = range.to_str().ok()?.split_once(" */")?;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{wait, ByteRange, ObjectPart, Objects};
 use crate::error::Result;
-use crate::store::{past_the_end, read_from, replaced, ReadFlags, ValueReader, Version};
+use crate::store::{past_the_end, replaced, ReadFlags, ValueReader, Version};
 
 /// An open value, with its known bytes.
 pub(super) struct RemoteValue {
@@ -109,20 +109,12 @@ struct WholeValue {
 }
 
 impl ValueReader for WholeValue {
-    fn size(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
     fn version(&self) -> Option<Version> {
         self.version
     }
 
     fn state(&self) -> Option<Version> {
         self.state
-    }
-
-    fn read_with(&self, offset: u64, out: &mut [u8], _: ReadFlags) -> Result<()> {
-        read_from(&self.bytes, offset, out)
     }
 
     fn bytes(&self) -> Option<&[u8]> {

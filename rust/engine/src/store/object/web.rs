@@ -1,7 +1,5 @@
 //! Objects of a web server, which are read-only.
 
-use std::time::Duration;
-
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
 use object_store::client::{HttpError, HttpRequest};
@@ -9,17 +7,14 @@ use object_store::client::{HttpError, HttpRequest};
 use super::client::Kind;
 use super::connector::{no_body, Connector, Refusal, TimedBody};
 use super::cookies::Cookies;
-use super::failure::{Action, Attempt, Failure};
-use super::response::{empty_part_at_end, read_body, read_error_body};
+use super::failure::{Action, Attempt, Failure, LISTING_ADVICE};
+use super::response::{empty_part_at_end, read_body};
 use super::{index_page, ByteRange, KnownState, ObjectPart};
 use crate::error::{Error, Result};
 use crate::store::{Depth, Listing};
 
 /// The maximum number of redirects of a request.
 const MAX_REDIRECTS: usize = 10;
-
-/// How long a refused request waits for the rest of the error response.
-const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Folders of web servers below each other that a listing visits.
 const MAX_FOLDERS: usize = 100_000;
@@ -105,13 +100,9 @@ impl Web {
                 Err(error) => Err(self.attempt(url, Action::Read).failure(&error)),
             };
         }
-        let body = tokio::time::timeout(ERROR_BODY_TIMEOUT, read_error_body(body)).await.unwrap_or_default();
-        let part = range.and_then(|range| empty_part_at_end(&head, &body, range));
-        part.ok_or_else(|| self.refused(url, Action::Read, &Refusal::of(head.status, &head.headers, &body)))
-    }
-
-    fn refused(&self, url: &str, action: Action, refusal: &Refusal) -> Failure {
-        self.attempt(url, action).refused(refusal)
+        let refusal = Refusal::read(&head, body).await;
+        let part = range.and_then(|range| empty_part_at_end(&head.headers, &refusal, range));
+        part.ok_or_else(|| self.attempt(url, Action::Read).refused(&refusal))
     }
 
     fn attempt<'a>(&'a self, url: &'a str, action: Action) -> Attempt<'a> {
@@ -160,8 +151,7 @@ impl Web {
             }
         }
         let why = format!("cannot {action} {}: it redirects more than {MAX_REDIRECTS} times", shown(url));
-        let kind = crate::error::Kind::Store { retryable: false, errno: None };
-        Err(Failure::Other(Error::new(kind, why)))
+        Err(Failure::Other(Error::store(false, why)))
     }
 
     /// Return the keys below a prefix from the pages that the server shows for folders.
@@ -180,11 +170,8 @@ impl Web {
         while let Some(folder) = folders.pop() {
             count += 1;
             if count > MAX_FOLDERS {
-                let kind = crate::error::Kind::Store { retryable: false, errno: None };
-                return Err(Error::new(
-                    kind,
-                    format!("cannot list {}: more than {MAX_FOLDERS} folders", self.root),
-                ));
+                let why = format!("cannot list {}: more than {MAX_FOLDERS} folders", self.root);
+                return Err(Error::store(false, why));
             }
             let below = self.list_folder(&folder).await?;
             listing.keys.extend(below.keys);
@@ -195,33 +182,27 @@ impl Web {
 
     /// Return the error of a server that does not show the files of folders.
     fn no_listing(&self, prefix: &str) -> Error {
-        let kind = crate::error::Kind::Store { retryable: false, errno: None };
-        let (root, advice) =
-            (&self.root, "open arrays by their own path, or consolidate the metadata of the group");
-        Error::new(
-            kind,
-            format!("cannot list {root}{prefix}: the server does not show the files of a folder; {advice}"),
-        )
+        let url = format!("{}{prefix}", self.root);
+        let why = "the server does not show the files of a folder";
+        Error::store(false, format!("cannot list {url}: {why}; {LISTING_ADVICE}"))
     }
 
     async fn list_folder(&self, prefix: &str) -> Result<Listing> {
         let url = self.url(prefix);
-        let response = self.send(&url, &[], Action::List).await;
-        let (head, body) = match response {
-            Ok(response) => response.into_parts(),
-            Err(failure) => return Err(failure.into_error(Action::List, shown(&url))),
+        let Some(page) = resolve(Action::List, shown(&url), self.get_page(&url).await)? else {
+            return Ok(Listing::default());
         };
-        if !has_object(head.status) {
-            let body =
-                tokio::time::timeout(ERROR_BODY_TIMEOUT, read_error_body(body)).await.unwrap_or_default();
-            let failure = self.refused(&url, Action::List, &Refusal::of(head.status, &head.headers, &body));
-            return resolve(Action::List, shown(&url), Err(failure)).map(|_| Listing::default());
-        }
-        let page = read_body(&head, body).await;
-        let failed = |error: HttpError| self.attempt(&url, Action::List).failure(&error);
-        let page = page.map_err(|error| failed(error).into_error(Action::List, shown(&url)))?;
         let path = parse(&url)?.path().to_owned();
         Ok(index_page::parse(&String::from_utf8_lossy(&page.data), &path, prefix))
+    }
+
+    async fn get_page(&self, url: &str) -> std::result::Result<ObjectPart, Failure> {
+        let (head, body) = self.send(url, &[], Action::List).await?.into_parts();
+        if !has_object(head.status) {
+            return Err(self.attempt(url, Action::List).refused(&Refusal::read(&head, body).await));
+        }
+        let page = read_body(&head, body).await;
+        page.map_err(|error| self.attempt(url, Action::List).failure(&error))
     }
 }
 

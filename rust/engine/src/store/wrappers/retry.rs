@@ -319,8 +319,8 @@ mod tests {
         fn respond(&self, request: AsyncRequest) {
             let AsyncRequest::Open { completion, .. } = request else { return };
             let remaining = self.0.fetch_sub(1, Ordering::Relaxed);
-            let kind = Kind::Store { retryable: remaining < 100, errno: None };
-            completion.complete(if remaining == 0 { Ok(None) } else { Err(Error::new(kind, "busy")) });
+            let busy = Error::store(remaining < 100, "busy");
+            completion.complete(if remaining == 0 { Ok(None) } else { Err(busy) });
         }
     }
 
