@@ -27,6 +27,7 @@ from tessarr.options import Options, configure, options
 
 if TYPE_CHECKING:
     from tessarr import blosc, codecs, extensions, storage, stores
+    from tessarr.api.buffered import buffered
     from tessarr.api.hierarchy import (
         consolidate_metadata,
         consolidated_differences,
@@ -106,6 +107,7 @@ __all__ = [
     "Zstd",
     "array",
     "blosc",
+    "buffered",
     "codecs",
     "configure",
     "consolidate_metadata",
@@ -178,6 +180,7 @@ _LAZY_NAMES = {
     "Unreadable": "node.node",
     "Zlib": "codecs",
     "Zstd": "codecs",
+    "buffered": "api.buffered",
     "consolidate_metadata": "api.hierarchy",
     "consolidated_differences": "api.hierarchy",
     "convert": "copying.convert",

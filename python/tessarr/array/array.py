@@ -510,6 +510,7 @@ def bind_as(
 
         check_synchronizer(synchronizer)
         keeps_past = True
+        array._disable_buffer()  # its locks are held only during the write
     if keeps_past:
         array._keep_padding()
     if synchronizer is not None or not cache_metadata:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from tessarr._engine import ArrayBase, Description
+from tessarr._engine import ArrayBase
+from tessarr.array.description import describe_array
 from tessarr.flow import stored_sizes
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Delete, run_flow
@@ -204,7 +205,7 @@ def _clear_edges(
     cuts = old.chunk_grid.cuts
     ends = [cut.start(count) for cut, count in zip(cuts, old.grid_shape, strict=True)]
     outer = tuple(map(min, new.shape, ends))
-    meta = replace(old, shape=tuple(map(max, old.shape, outer)))
+    meta = old.resized(tuple(map(max, old.shape, outer)), old.chunk_grid)
     fill = fill_array(old)
     for slab in _boxes_outside(old.shape, outer):
         for block in _split_box(slab, cuts, meta.data_type.item_bytes):
@@ -300,7 +301,10 @@ def write_region(
 
 
 def _engine_array(array: StoredArray, meta: ArrayMeta, *, store_fill: bool) -> ArrayBase:
-    description = Description(meta.description(store_fill=store_fill))
+    description = describe_array(meta, store_fill, "fill")
     store, path = get_chunk_store(array._store, array.path, meta.storage_transformers)
     read_only = False
-    return ArrayBase(description, store, prefix_of(path), read_only)
+    handle = ArrayBase(description, store, prefix_of(path), read_only)
+    if array.synchronizer is not None:
+        handle._disable_buffer()
+    return handle

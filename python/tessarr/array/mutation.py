@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr._engine import ArrayBase
 from tessarr.array.description import describe_array, resolve_separator, use_text_type
@@ -10,6 +10,7 @@ from tessarr.array.numpy_protocol import NumPyProtocol
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
+from tessarr.node.buffered_writes import DEFAULT_BUFFER_BYTES, BufferedWrites
 from tessarr.options import current
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
 
         lengths = shape if new_shape is None else (*shape, new_shape)
         new = resizing.parse_shape(lengths, self.ndim)
+        if any(after < before for after, before in zip(new, self.shape, strict=True)):
+            self._store_buffered_chunks()  # otherwise they would be stored outside of the shape
         delete = delete_outside_chunks
         resizing.resize(
             self,
@@ -141,9 +144,77 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
                 part_bytes = current().copy_bytes
         return resizing.append(self, data, axis, part_bytes=part_bytes, accept=self._set_meta)
 
+    def buffered(self, *, max_bytes: int = DEFAULT_BUFFER_BYTES) -> BufferedWrites[Self]:
+        """Collect writes to parts of chunks in memory, and store each chunk once.
+
+        Without it, each write to a part of a chunk or shard reads, changes and stores the whole
+        chunk. In the block, it only copies the elements, so loops over rows cost as little as in
+        h5py. `tessarr.buffered` does the same for all arrays below a group.
+
+        Parameters
+        ----------
+        max_bytes
+            The memory limit in bytes. When a write needs more, the block first stores chunks with
+            all elements, then those whose last write is oldest. Each thread may exceed the limit by
+            one chunk.
+
+        Returns
+        -------
+        BufferedWrites
+            A context manager for a ``with`` statement, whose result is the array. Its method
+            ``flush()`` stores all chunks in memory earlier, and its property ``nbytes`` is the
+            number of bytes in memory.
+
+        Raises
+        ------
+        ArgumentError
+            If `max_bytes` is not an integer of at least 0.
+        ReadOnlyError
+            If the array is open for reading only.
+
+        Notes
+        -----
+        *Reads.* This array, its views, and all other array objects from the same store object see
+        each write at once. Other processes, and arrays that are opened by another store object, see
+        stored chunks only. A view with another data type (`view`, `astype`) stores the chunks in
+        memory before it reads or writes, as do copies, deletions, listings and a shrinking resize.
+
+        *Writes.* A write that covers a whole chunk goes to the store at once. `append` and `resize`
+        store the new shape at once: until the block stores the new elements, other processes read
+        the fill value. Arrays with a synchronizer store every write at once.
+
+        *Concurrent writers.* The block stores only the elements that it wrote: it reads the chunk
+        again, and keeps what other threads and processes have written to the rest of it. Several
+        blocks on one array share their memory, in nested statements and in threads; the end of each
+        stores all of it.
+
+        *Errors.* An exception in the block stores what was written before it and then propagates,
+        as for a file of h5py or of Python, and as without the block. A killed process loses the
+        elements in memory. In all cases each chunk has its old or its new content, never a mixture.
+        If storing fails at the end, the block raises the error and discards the chunks that it has
+        not stored. A child process that is forked in the block does not have the elements in
+        memory, and stores its own writes at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(6, 4), dtype="i4", chunks=(3, 4))
+        >>> with a.buffered():
+        ...     for i in range(6):
+        ...         a[i] = np.arange(4) + i  # stores two chunks in all, not six
+        ...     a[4]
+        array([4, 5, 6, 7], dtype=int32)
+        >>> a[5]
+        array([5, 6, 7, 8], dtype=int32)
+        """
+        self._check_writable()
+        return BufferedWrites(self, self._start_buffer, max_bytes)
+
     def _set_fill_value(self, value: Any) -> None:
         self._check_no_view()
         self._check_writable()
+        self._store_buffered_chunks()  # the rest of each chunk has the old fill value
         from tessarr.array import resize as resizing
 
         resizing.set_fill_value(self, value, accept=self._set_meta)

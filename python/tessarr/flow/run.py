@@ -328,6 +328,7 @@ class Rename(Request):
             return is_atomic and store.replace_prefix(self.prefix, self.target)
         from pathlib import Path
 
+        store.store_buffered_chunks(self.prefix)
         root = Path(store.path)
         source, target = root / self.prefix, root / self.target
         if source.is_symlink():  # renaming would break a relative link

@@ -91,6 +91,7 @@ def copy_values(
     run
         The function that runs the tasks; by default `run_tasks`, in threads of this process.
     """
+    target.store_buffered_chunks("")  # otherwise they would replace the copied values later
     # Chunks of one array have similar sizes: measure a sample.
     sampled_keys = [old for old, _ in pairs[:: max(len(pairs) // 16, 1)]]
     largest = max((source.size(key) or 0 for key in sampled_keys), default=0)

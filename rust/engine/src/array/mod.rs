@@ -179,6 +179,16 @@ impl Array {
         })
     }
 
+    /// Return whether both descriptions differ at most in the shape: one comes from the other by
+    /// [`Array::with_shape`].
+    pub fn has_same_chunks(&self, other: &Array) -> bool {
+        match (&self.levels, &other.levels) {
+            (Levels::One(level), Levels::One(other)) => Arc::ptr_eq(level, other),
+            (Levels::Many(levels), Levels::Many(others)) => Arc::ptr_eq(levels, others),
+            _ => false,
+        }
+    }
+
     /// Return the level of a chunk of `shape`, a chunk shape of the grid.
     pub fn level(&self, shape: &[u64]) -> Result<LevelRef<'_>> {
         let Rectilinear { chains, levels: bound } = match &self.levels {

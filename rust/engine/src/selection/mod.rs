@@ -346,6 +346,17 @@ impl<'a> Piece<'a> {
         }) || self.points.as_ref().is_some_and(|points| points.len() == 0)
     }
 
+    /// Return the number of selected items.
+    pub fn items(&self) -> usize {
+        let count = |part: &AxisPart<'_>| match part {
+            AxisPart::Range(range) => range.count,
+            AxisPart::List(entries) => entries.len(),
+            AxisPart::Joint(_) => 1,
+        };
+        let points = self.ids.as_ref().map_or(1, Ids::len);
+        self.axes.iter().map(count).fold(points, usize::saturating_mul)
+    }
+
     /// Return whether the piece selects all bytes of every index of the cell at `origin` with
     /// `shape`, inside the `bounds` if present.
     pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: Option<&[u64]>) -> bool {

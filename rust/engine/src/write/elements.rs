@@ -1,6 +1,7 @@
 //! Writes of elements from the caller's buffer.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::{check_writable, NewElements, NewSubchunks, SubchunkWork, TouchedSubchunk, Writer};
 use crate::array::{Level, PerAxis, Shard};
@@ -129,11 +130,40 @@ pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: BufferPtr, chunk: *mu
 pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *const u8) -> Result<()> {
     check_writable(operation)?;
     let value = BufferPtr(value.cast_mut());
-    let writer = |chunk: &Chunk<'_, '_>| Writer::new(operation, chunk.spread);
-    let encode = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| {
-        writer(chunk).encode_value(chunk.key, &CallerElements::of(chunk, value, operation), scratch)
+    // SAFETY: guaranteed by the caller.
+    let encode = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| unsafe {
+        encode_chunk(operation, chunk, value, scratch)
     };
-    operation.each_upload(selection, &encode, &|chunk, scratch| {
-        writer(chunk).chunk(chunk.key, &CallerElements::of(chunk, value, operation), scratch)
+    // SAFETY: guaranteed by the caller.
+    operation.each_upload(selection, &encode, &|chunk, scratch| unsafe {
+        write_chunk(operation, chunk, value, scratch)
     })
+}
+
+/// Encode a chunk of the caller's elements; None: it has no value, or needs the stored one.
+///
+/// # Safety
+/// As for [`write`], for the elements of the chunk.
+pub(crate) unsafe fn encode_chunk(
+    operation: Operation<'_>,
+    chunk: &Chunk<'_, '_>,
+    value: BufferPtr,
+    scratch: &mut Scratch,
+) -> Result<Option<Arc<Vec<u8>>>> {
+    let elements = CallerElements::of(chunk, value, operation);
+    Writer::new(operation, chunk.spread).encode_value(chunk.key, &elements, scratch)
+}
+
+/// Store the caller's elements of a chunk.
+///
+/// # Safety
+/// As for [`write`], for the elements of the chunk.
+pub(crate) unsafe fn write_chunk(
+    operation: Operation<'_>,
+    chunk: &Chunk<'_, '_>,
+    value: BufferPtr,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let elements = CallerElements::of(chunk, value, operation);
+    Writer::new(operation, chunk.spread).chunk(chunk.key, &elements, scratch)
 }

@@ -21,7 +21,7 @@ use crate::shard_index;
 use crate::store::{join, Change, UpdateOptions, ValuePart};
 use crate::vlen;
 
-pub(crate) use self::elements::put;
+pub(crate) use self::elements::{encode_chunk, put, write_chunk};
 pub use self::elements::write;
 
 /// One write in progress.

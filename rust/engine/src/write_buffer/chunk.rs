@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::mask::Mask;
+use super::memory::Charge;
 use crate::array::{Array, Body, Level};
 use crate::copy;
 use crate::error::{Error, Result};
@@ -42,12 +43,17 @@ impl ElementChunk {
         self.mask.covers(portion)
     }
 
+    /// Return whether the chunk has memory for its elements.
+    pub(super) fn is_allocated(&self) -> bool {
+        !self.values.is_empty()
+    }
+
     /// Return whether every element was written, including those outside the array.
     pub(super) fn is_full(&self, level: &Level) -> bool {
         self.mask.is_all(level)
     }
 
-    /// Buffer the elements of `portion`.
+    /// Buffer the elements of `portion`, and add the new memory to `charge`.
     ///
     /// # Safety
     /// As for [`write::write`], for the elements of the portion.
@@ -56,11 +62,13 @@ impl ElementChunk {
         portion: &Portion<'_, '_>,
         value: BufferPtr,
         array: &Array,
+        charge: &Charge,
     ) -> Result<()> {
         let has_handles = matches!(portion.level.body, Body::Vlen(_));
         if self.mask.is_empty() {
             if self.values.is_empty() {
                 self.values = uninitialized(portion.level.decoded_bytes)?;
+                charge.add(self.values.len());
             }
             if (has_handles || array.is_bool) && !portion.is_whole_chunk() {
                 self.values.fill(MaybeUninit::new(0));
@@ -77,9 +85,14 @@ impl ElementChunk {
             // SAFETY: the offsets of handles are valid, too. The caller keeps the targets of the
             // copied handles alive.
             let elements_copy = unsafe { gather_elements(portion, initialised_mut(&mut self.values)) };
-            self.elements.push(elements_copy?);
+            let elements_copy = elements_copy?;
+            charge.add(elements_copy.len());
+            self.elements.push(elements_copy);
         }
-        self.mask.add(portion)
+        let mask_bytes = self.mask.bytes();
+        self.mask.add(portion)?;
+        charge.add(self.mask.bytes().saturating_sub(mask_bytes));
+        Ok(())
     }
 
     /// Copy the written elements of `portion` into the caller's buffer.
@@ -92,6 +105,9 @@ impl ElementChunk {
         target: &Target<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        if self.mask.is_disjoint(portion) {
+            return Ok(());
+        }
         if !self.mask.covers(portion) {
             self.mask.make_byte_mask(portion.level)?;
         }

@@ -160,6 +160,14 @@ impl Mask {
         matches!(self, Mask::Empty)
     }
 
+    /// Return the number of bytes of marks.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Mask::Empty | Mask::Box(_) => 0,
+            Mask::ByteMask(mask) => mask.marks.len(),
+        }
+    }
+
     /// Add the elements of `portion`.
     pub(super) fn add(&mut self, portion: &Portion<'_, '_>) -> Result<()> {
         let whole_items = portion.piece.has_whole_items();
@@ -208,6 +216,16 @@ impl Mask {
             }),
             Mask::ByteMask(mask) => mask.covers(portion),
         }
+    }
+
+    /// Return whether it is clear without marks that no element of `portion` was written.
+    pub(super) fn is_disjoint(&self, portion: &Portion<'_, '_>) -> bool {
+        let Mask::Box(part) = self else { return self.is_empty() };
+        part.iter().enumerate().any(|(axis, range)| {
+            let (first, last) = portion.piece.index_range(axis);
+            let origin = portion.origin[axis];
+            range.end <= first as u64 - origin || last as u64 - origin < range.start
+        })
     }
 
     /// Return whether every element of the chunk was written, including those outside the array.

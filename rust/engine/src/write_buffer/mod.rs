@@ -1,33 +1,42 @@
-//! The write buffer of a transaction: written elements until they are stored.
+//! Write buffers: written elements until they are stored.
+//!
+//! A transaction has a buffer for each array ([`write`], [`read`], [`store`]), and so has a block of
+//! buffered writes ([`scope`]).
 //!
 //! Each written chunk or subchunk has a *node*: the decoded chunk, and a mask of its written
 //! elements. Writing a part of a chunk reads nothing; reads combine stored and buffered elements. A
 //! commit updates each chunk or shard once, by the same code as any write, so that it does not undo
 //! concurrent writes to the chunk.
 
+mod buffered_chunk;
 mod chunk;
 mod mask;
+mod memory;
 mod node;
+pub mod scope;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::array::{Array, PerAxis};
 use crate::error::{Error, Result};
-use crate::pipeline::operation::{BufferPtr, Operation, Requests};
+use crate::pipeline::operation::{BufferPtr, Chunk, Operation, Requests};
 use crate::pool;
 use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
-use crate::store::{fork, StagedStore, Wait};
+use crate::store::{fork, StagedStore};
 use crate::vlen::Arena;
 use crate::write::{self, Writer};
+use buffered_chunk::{BufferedChunk, ChargedNode, State};
 use chunk::Target;
+use memory::BufferMemory;
 use node::{Coverage, Node};
 
-/// The elements of an array that a transaction has written and not stored.
+/// The written elements of an array that are not yet stored.
 pub struct WriteBuffer {
     buffered: Mutex<BufferedChunks>,
+    memory: Arc<BufferMemory>,
 }
 
 #[derive(Default)]
@@ -37,6 +46,8 @@ struct BufferedChunks {
     ends: PerAxis<Option<u64>>,
     /// Writes are rejected.
     is_closed: bool,
+    /// Only chunks in the buffer receive writes.
+    is_draining: bool,
 }
 
 /// Return whether a chunk lies completely outside `ends`.
@@ -45,52 +56,6 @@ fn is_outside(ends: &[Option<u64>], array: &Array, cell: &[u64]) -> bool {
     ends.iter().any(|end| starts.next().zip(*end).is_some_and(|(start, end)| start >= end))
 }
 
-/// The buffered elements of one chunk.
-#[derive(Default)]
-struct BufferedChunk {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-enum State {
-    /// No elements.
-    #[default]
-    Empty,
-    Some(Node),
-    /// A thread stores it, in the process with this fork generation.
-    Storing(u64),
-    /// It is stored, and no longer in the buffer.
-    Stored,
-}
-
-impl BufferedChunk {
-    /// Run `work` with the state at once: `work` does not block, and no fork intervenes.
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
-        let _gate = fork::gate();
-        let mut state = lock(&self.state);
-        work(&mut state)
-    }
-
-    /// Run `work` with the state once no thread stores the chunk.
-    fn when_not_storing<T>(&self, mut work: impl FnMut(&mut State) -> Result<T>) -> Result<T> {
-        let mut wait = Wait::unlimited();
-        loop {
-            let result = self.with(|state| match *state {
-                State::Storing(generation) => Err(generation),
-                _ => Ok(work(state)),
-            });
-            match result {
-                Ok(result) => return result,
-                Err(generation) if generation == fork::generation() => wait.step()?,
-                Err(_) => return Err(Error::argument(FORKED_WHILE_STORING)),
-            }
-        }
-    }
-}
-
-/// The outcome is unknown in this process.
-const FORKED_WHILE_STORING: &str = "another thread was storing it when this process was forked";
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -98,12 +63,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Default for WriteBuffer {
     /// Return an empty buffer.
     fn default() -> Self {
-        fork::register();
-        WriteBuffer { buffered: Mutex::default() }
+        WriteBuffer::new(Arc::new(BufferMemory::new(usize::MAX)))
     }
 }
 
+/// The outcome of an attempt to buffer elements.
+enum PutOutcome {
+    Done,
+    /// Another thread has stored the chunk: try again.
+    Stored,
+    /// The memory is full, and the chunk has no elements yet.
+    Rejected,
+    /// The memory is full for other elements of the chunk.
+    Full,
+}
+
 impl WriteBuffer {
+    fn new(memory: Arc<BufferMemory>) -> Self {
+        fork::register();
+        WriteBuffer { buffered: Mutex::default(), memory }
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut BufferedChunks) -> T) -> T {
         let _gate = fork::gate();
         let mut buffered = lock(&self.buffered);
@@ -120,7 +100,7 @@ impl WriteBuffer {
         let chunks: Vec<Arc<BufferedChunk>> =
             self.with(|buffered| buffered.chunks.values().cloned().collect());
         let bytes = |state: &mut State| match state {
-            State::Some(node) => node.bytes(),
+            State::Some(charged) => charged.node.bytes(),
             State::Empty | State::Storing(_) | State::Stored => 0,
         };
         chunks.iter().map(|chunk_buffer| chunk_buffer.with(bytes)).sum()
@@ -180,7 +160,7 @@ impl WriteBuffer {
         self.with(|buffered| buffered.chunks.get(cell).cloned())
     }
 
-    /// None: the resized array no longer has the chunk.
+    /// None: the resized array no longer has the chunk, or the buffer takes no more chunks.
     fn find_or_create(&self, array: &Array, cell: &[u64]) -> Result<Option<Arc<BufferedChunk>>> {
         self.with(|buffered| {
             if buffered.is_closed {
@@ -189,12 +169,121 @@ impl WriteBuffer {
             if let Some(chunk_buffer) = buffered.chunks.get(cell) {
                 return Ok(Some(chunk_buffer.clone()));
             }
-            if is_outside(&buffered.ends, array, cell) {
+            if buffered.is_draining || is_outside(&buffered.ends, array, cell) {
                 return Ok(None);
             }
             let chunk_buffer = Arc::<BufferedChunk>::default();
             buffered.chunks.insert(cell.into(), chunk_buffer.clone());
             Ok(Some(chunk_buffer))
+        })
+    }
+}
+
+impl WriteBuffer {
+    /// Buffer the caller's elements of a chunk. False: the buffer does not take the chunk.
+    ///
+    /// # Safety
+    /// As for [`write::write`], for the elements of the chunk.
+    unsafe fn put(
+        &self,
+        operation: Operation<'_>,
+        chunk: &Chunk<'_, '_>,
+        value: BufferPtr,
+        scratch: &mut Scratch,
+    ) -> Result<bool> {
+        while let Some(chunk_buffer) = self.find_or_create(operation.array, chunk.cell)? {
+            chunk_buffer.set_last_write(self.memory.next_write());
+            let put = |state: &mut State| {
+                // SAFETY: guaranteed by the caller.
+                unsafe { self.put_state(operation.array, chunk, value, state) }
+            };
+            match chunk_buffer.when_not_storing(put)? {
+                PutOutcome::Done => return Ok(true),
+                PutOutcome::Stored => {}
+                PutOutcome::Rejected => {
+                    self.remove(chunk.cell, &chunk_buffer);
+                    return Ok(false);
+                }
+                PutOutcome::Full => {
+                    let spread = chunk.spread;
+                    self.store_chunk(operation, chunk.cell, &chunk_buffer, spread, false, scratch)?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// # Safety
+    /// As for [`write::write`], for the elements of the chunk.
+    unsafe fn put_state(
+        &self,
+        array: &Array,
+        chunk: &Chunk<'_, '_>,
+        value: BufferPtr,
+        state: &mut State,
+    ) -> Result<PutOutcome> {
+        let portion = &chunk.portion;
+        if let State::Storing(_) | State::Stored = state {
+            return Ok(PutOutcome::Stored);
+        }
+        let is_tight = !self.memory.has_room(portion.level.decoded_bytes);
+        if is_tight && !self.memory.has_room(Node::missing_bytes(state.node(), portion)?) {
+            if let State::Empty = state {
+                *state = State::Stored;
+                return Ok(PutOutcome::Rejected);
+            }
+            return Ok(PutOutcome::Full);
+        }
+        if let State::Empty = state {
+            *state = State::Some(ChargedNode::new(portion.level, &self.memory));
+        }
+        let State::Some(ChargedNode { node, charge }) = state else { return Ok(PutOutcome::Stored) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { node.put(portion, value, array, chunk.spread, charge) }?;
+        Ok(PutOutcome::Done)
+    }
+
+    /// Store a chunk, after which it leaves the buffer, unless it `stays`.
+    fn store_chunk(
+        &self,
+        operation: Operation<'_>,
+        cell: &[u64],
+        chunk_buffer: &Arc<BufferedChunk>,
+        spread: bool,
+        stays: bool,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let Some(charged) = chunk_buffer.when_not_storing(|state| Ok(state.start_storing()))? else {
+            return Ok(());
+        };
+        // The node is restored even if the write panics.
+        let result = pool::guarded(|| {
+            operation.with_chunk(cell, scratch, |key, level, origin, scratch| {
+                charged.node.store(key, level, origin, &Writer::new(operation, spread), scratch)
+            })
+        });
+        if stays || result.is_err() {
+            chunk_buffer.with(|state| *state = State::Some(charged));
+        } else {
+            self.remove(cell, chunk_buffer);
+            chunk_buffer.with(|state| *state = State::Stored);
+        }
+        result
+    }
+
+    /// Store chunks, as `store_chunk` does.
+    fn store_chunks(
+        &self,
+        operation: Operation<'_>,
+        chunks: &[(PerAxis<u64>, Arc<BufferedChunk>)],
+        stays: bool,
+    ) -> Result<()> {
+        let Some((first, _)) = chunks.first() else { return Ok(()) };
+        let run = operation.run(first, chunks.len(), Requests::Writes)?;
+        let spread = operation.shares_workers(chunks.len());
+        operation.each(run, chunks.len(), &|task, scratch| {
+            let (cell, chunk_buffer) = &chunks[task];
+            self.store_chunk(operation, cell, chunk_buffer, spread, stays, scratch)
         })
     }
 }
@@ -214,21 +303,10 @@ pub unsafe fn write(
 ) -> Result<()> {
     write::check_writable(operation)?;
     let value = BufferPtr(value.cast_mut());
-    operation.each_chunk(selection, Requests::None, &|chunk, _| {
-        let write_node = |state: &mut State| {
-            if let State::Empty = state {
-                *state = State::Some(Node::of(chunk.portion.level));
-            }
-            let State::Some(node) = state else { return Ok(false) };
-            // SAFETY: guaranteed by the caller.
-            unsafe { node.put(&chunk.portion, value, operation.array, chunk.spread) }.map(|()| true)
-        };
-        while let Some(chunk_buffer) = buffer.find_or_create(operation.array, chunk.cell)? {
-            if chunk_buffer.when_not_storing(write_node)? {
-                break;
-            }
-        }
-        Ok(())
+    operation.each_chunk(selection, Requests::None, &|chunk, scratch| {
+        // A chunk outside the resized array takes no elements.
+        // SAFETY: guaranteed by the caller.
+        unsafe { buffer.put(operation, chunk, value, scratch) }.map(drop)
     })
 }
 
@@ -254,7 +332,7 @@ pub unsafe fn read(
         // Deliver the buffered elements, and return whether that was everything. None: another
         // thread stored the chunk, so that an earlier read of the store may be outdated.
         let deliver = |state: &mut State, rest_is_delivered: bool, scratch: &mut Scratch| match state {
-            State::Some(node) => {
+            State::Some(ChargedNode { node, .. }) => {
                 let coverage = if rest_is_delivered { Coverage::All } else { node.covers(&chunk.portion)? };
                 if let Coverage::Some(_) = coverage {
                     return Ok(Some(coverage));
@@ -328,32 +406,5 @@ pub fn store(
 ) -> Result<()> {
     // A chunk without a key fails below.
     let chunks = buffer.matching(|cell| keys.contains(operation, cell).unwrap_or(true));
-    let Some((first, _)) = chunks.first() else { return Ok(()) };
-    let run = operation.run(first, chunks.len(), Requests::Writes)?;
-    let spread = operation.shares_workers(chunks.len());
-    operation.each(run, chunks.len(), &|task, scratch| {
-        let (cell, chunk_buffer) = &chunks[task];
-        let start_storing =
-            |state: &mut State| match std::mem::replace(state, State::Storing(fork::generation())) {
-                State::Some(node) => Ok(Some(node)),
-                other => {
-                    *state = other;
-                    Ok(None)
-                }
-            };
-        let Some(node) = chunk_buffer.when_not_storing(start_storing)? else { return Ok(()) };
-        // The node is restored even if the write panics.
-        let result = pool::guarded(|| {
-            operation.with_chunk(cell, scratch, |key, level, origin, scratch| {
-                node.store(key, level, origin, &Writer::new(operation, spread), scratch)
-            })
-        });
-        if stays || result.is_err() {
-            chunk_buffer.with(|state| *state = State::Some(node));
-        } else {
-            buffer.remove(cell, chunk_buffer);
-            chunk_buffer.with(|state| *state = State::Stored);
-        }
-        result
-    })
+    buffer.store_chunks(operation, &chunks, stays)
 }

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use super::chunk::{ElementChunk, Target};
 use super::lock;
+use super::memory::Charge;
 use crate::array::{Array, Body, Level, PerAxis, Shard};
 use crate::error::{Error, Result};
 use crate::pipeline::operation::{origin_of, BufferPtr, Executor, Portion};
@@ -48,7 +49,28 @@ impl Node {
         }
     }
 
-    /// Buffer the elements of `portion`.
+    /// Return the number of bytes of elements that `portion` touches and `node` lacks.
+    pub(super) fn missing_bytes(node: Option<&Node>, portion: &Portion<'_, '_>) -> Result<usize> {
+        let Body::Shard(shard) = &portion.level.body else {
+            let is_allocated = matches!(node, Some(Node::ElementChunk(chunk)) if chunk.is_allocated());
+            return Ok(if is_allocated { 0 } else { portion.level.decoded_bytes });
+        };
+        let division = portion.divide(&shard.dim_grids)?;
+        let (mut cell, mut bytes) = (PerAxis::new(), 0);
+        for task in 0..division.tasks() {
+            let piece = &division.task(task, &mut cell);
+            let subchunk = match node {
+                Some(Node::Shard(subchunks)) => subchunks.nodes.get(&shard.entry_number(&cell)),
+                _ => None,
+            };
+            let origin = &origin_of(portion.origin, &cell, &shard.level.shape);
+            let portion = Portion { level: &shard.level, piece, origin };
+            bytes += Node::missing_bytes(subchunk.map(|(_, node)| node), &portion)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Buffer the elements of `portion`, and add the new memory to `charge`.
     ///
     /// # Safety
     /// As for [`write::write`], for the elements of the portion.
@@ -58,18 +80,19 @@ impl Node {
         value: BufferPtr,
         array: &Array,
         spread: bool,
+        charge: &Charge,
     ) -> Result<()> {
         let (nodes, shard) = match (self, &portion.level.body) {
             (Node::ElementChunk(chunk), _) => {
                 // SAFETY: guaranteed by the caller.
-                return unsafe { chunk.put(portion, value, array) };
+                return unsafe { chunk.put(portion, value, array, charge) };
             }
             (Node::Shard(nodes), Body::Shard(shard)) => (nodes, shard),
             (Node::Shard(_), _) => return Err(mismatch()),
         };
         nodes.each(portion, shard, true, spread, &|portion, node, _| {
             // SAFETY: guaranteed by the caller.
-            unsafe { node.put(portion, value, array, false) }
+            unsafe { node.put(portion, value, array, false, charge) }
         })
     }
 
@@ -113,8 +136,8 @@ impl Node {
         Ok(Coverage::Some(coverage))
     }
 
-    /// Return whether every element is buffered.
-    fn is_full(&self, level: &Level) -> bool {
+    /// Return whether every element is buffered, including those outside the array.
+    pub(super) fn is_full(&self, level: &Level) -> bool {
         match (self, &level.body) {
             (Node::ElementChunk(element_chunk), _) => element_chunk.is_full(level),
             (Node::Shard(nodes), Body::Shard(shard)) => nodes.is_full(shard),

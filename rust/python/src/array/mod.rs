@@ -1,6 +1,7 @@
 //! `ArrayBase`: reads and writes of elements, one call per user operation.
 
 mod buffer;
+mod buffer_scope;
 mod convert;
 mod description;
 mod elements;
@@ -27,11 +28,13 @@ use tessarr_engine::pool::{self, Mailbox};
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::{ChunkCache, Store as EngineStore};
 use tessarr_engine::vlen::Arena;
-use tessarr_engine::write_buffer;
+use tessarr_engine::write_buffer::{self, scope};
 use tessarr_engine::{read, statistics, write, Error, Kind};
 
 pub(crate) use buffer::{check_target, data, empty, empty_in, flags, overlaps_itself, Memory, Order};
 use buffer::{scalar, strides};
+pub(crate) use buffer_scope::store_below;
+use buffer_scope::BufferScope;
 pub(crate) use pending_transfer::{start_transfers, FutureRef, PendingTransfer, Transfer};
 use pending_transfer::{Part, Slot};
 use prepared_read::PreparedRead;
@@ -64,11 +67,13 @@ pub(crate) struct ArrayBase {
     /// Queued small reads, which one worker runs together.
     waiting: Mailbox<Arc<Slot>>,
     /// The check that the array still exists, for a chunk that is not stored.
-    presence: OnceLock<ArrayPresence>,
+    presence: OnceLock<Arc<ArrayPresence>>,
     /// The cache of decoded chunks.
     chunk_cache: Option<ChunkCache>,
     /// The write buffer of a transaction.
     above: OnceLock<Arc<write_buffer::WriteBuffer>>,
+    /// Whether the writes of a block of buffered writes bypass its memory.
+    unbuffered: AtomicBool,
 }
 
 /// The write buffer of a transaction: elements that are not yet stored.
@@ -121,7 +126,7 @@ impl ArrayBase {
         interrupt: Option<Interrupt<'a>>,
     ) -> Operation<'a> {
         let keeps_past = self.keeps_past.load(Ordering::Relaxed);
-        let check = self.presence.get().map(ArrayPresence::check);
+        let check = self.presence.get().map(|presence| presence.check());
         let operation = Operation::new(&state.array, store, &self.prefix);
         Operation { keeps_past, interrupt, check, chunk_cache: self.chunk_cache.as_ref(), ..operation }
     }
@@ -144,14 +149,38 @@ impl ArrayBase {
         // address. The operation keeps this memory alive, and it is writable for a read.
         unsafe {
             match (self.above.get(), writes) {
-                (None, false) => read::read(operation, selection, at),
-                (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
+                (None, _) => match (self.buffers(state, writes), writes) {
+                    (None, false) => read::read(operation, selection, at),
+                    (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
+                    (Some(buffers), false) => buffers.read(operation, selection, at),
+                    (Some(buffers), true) => {
+                        buffers.write(operation, selection, at).map(|()| Arena::default())
+                    }
+                },
                 (Some(above), false) => write_buffer::read(operation, above, selection, at),
                 (Some(above), true) => {
                     write_buffer::write(operation, above, selection, at).map(|()| Arena::default())
                 }
             }
         }
+    }
+
+    /// Return the buffers of the array in active blocks of buffered writes; None: no block contains
+    /// it.
+    fn buffers(&self, state: &State, writes: bool) -> Option<scope::ArrayBuffers> {
+        scope::ArrayBuffers::find(&self.store, &self.prefix, writes, || scope::ArrayAccess {
+            store: self.store.clone(),
+            prefix: self.prefix.clone(),
+            array: state.array.clone(),
+            keeps_past: self.keeps_past.load(Ordering::Relaxed),
+            presence: self.presence.get().cloned(),
+            may_buffer: !self.unbuffered.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Return whether the array has a write buffer.
+    fn has_write_buffer(&self) -> bool {
+        self.above.get().is_some() || scope::contains(&self.store, &self.prefix)
     }
 
     fn check_writable(&self, py: Python<'_>) -> PyResult<()> {
@@ -251,6 +280,7 @@ impl ArrayBase {
             waiting: Mailbox::default(),
             presence: OnceLock::new(),
             above: OnceLock::new(),
+            unbuffered: AtomicBool::new(false),
         }
     }
 
@@ -263,7 +293,22 @@ impl ArrayBase {
     /// longer exists.
     fn _check_presence(&self, document: String) {
         // The check stays enabled.
-        let _ = self.presence.set(ArrayPresence::new(document));
+        let _ = self.presence.set(Arc::new(ArrayPresence::new(document)));
+    }
+
+    /// Write to the store also in blocks of buffered writes.
+    fn _disable_buffer(&self) {
+        self.unbuffered.store(true, Ordering::Relaxed);
+    }
+
+    /// Start a block of buffered writes of this array.
+    fn _start_buffer(&self, max_bytes: usize) -> BufferScope {
+        BufferScope::start(self.store.clone(), &self.prefix, max_bytes)
+    }
+
+    /// Store the chunks that blocks of buffered writes hold.
+    fn _store_buffered_chunks(&self, py: Python<'_>) -> PyResult<()> {
+        store_below(py, &self.store, &self.prefix)
     }
 
     /// Send later writes to `write_buffer`.
@@ -594,6 +639,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrayBase>()?;
     module.add_class::<PendingTransfer>()?;
     module.add_class::<WriteBuffer>()?;
+    buffer_scope::register(module)?;
     convert::register(module)?;
     reduce::register(module)?;
     prepared_read::register(module)

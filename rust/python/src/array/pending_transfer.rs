@@ -214,7 +214,7 @@ pub(super) fn group_by_array(parts: &[&Part]) -> Vec<Vec<usize>> {
     let mut known = HashMap::new();
     for (index, part) in parts.iter().enumerate() {
         let base = part.base.get();
-        let alone = part.writes || base.above.get().is_some();
+        let alone = part.writes || base.has_write_buffer();
         let place = (Arc::as_ptr(&part.store).cast::<()>(), &base.prefix, Arc::as_ptr(&part.state.array));
         let number = if alone { found.len() } else { *known.entry(place).or_insert(found.len()) };
         match found.get_mut(number) {

@@ -24,6 +24,7 @@ use tessarr_engine::store::{self as engine, PrefixChange};
 use tessarr_engine::{warning, Error, Kind};
 
 pub(crate) use self::wrappers::{CoalescingStore, StagedStore};
+use crate::array::store_below;
 use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::{argument, foreign, to_py};
 use crate::runtime::safe_repr::safe_repr;
@@ -117,6 +118,10 @@ impl Store {
     }
 
     fn change_prefix(&self, py: Python<'_>, prefix: &str, change: PrefixChange<'_>) -> PyResult<bool> {
+        self.store_buffered_chunks(py, prefix)?;
+        if let PrefixChange::ReplaceBy(staged) = change {
+            self.store_buffered_chunks(py, staged)?;
+        }
         py.detach(|| self.inner.change_prefix(prefix, change)).map_err(|error| to_py(py, error))
     }
 }
@@ -360,9 +365,16 @@ impl Store {
         PyList::new(py, ends.windows(2).map(|ends| PyBytes::new(py, &text[ends[0]..ends[1]])))
     }
 
+    /// Store the chunks with keys under `prefix` that blocks of buffered writes hold, as `list` and
+    /// changes of a prefix do.
+    fn store_buffered_chunks(&self, py: Python<'_>, prefix: &str) -> PyResult<()> {
+        store_below(py, &self.inner, prefix)
+    }
+
     /// Return every key under `prefix` ("" or ending in "/"), sorted.
     #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<Vec<String>> {
+        self.store_buffered_chunks(py, prefix)?;
         py.detach(|| self.inner.list(prefix)).map_err(|error| to_py(py, error))
     }
 

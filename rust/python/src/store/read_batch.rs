@@ -19,6 +19,11 @@ pub(super) fn read<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let reads: Vec<_> =
         reads.iter().map(|(method, key)| parse(method, key, limit)).collect::<PyResult<_>>()?;
+    for read in &reads {
+        if let BatchRead::Keys(prefix) = read {
+            store.store_buffered_chunks(py, prefix)?;
+        }
+    }
     let inner = store.engine();
     let responses = py.detach(|| read_batch(&inner, reads, concurrency)).map_err(|error| to_py(py, error))?;
     let result = PyList::empty(py);

@@ -1,0 +1,66 @@
+"""Blocks of buffered writes of an array, or of all arrays below a group."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from tessarr._engine import BufferScope
+from tessarr.array import Array
+from tessarr.errors import ArgumentError
+from tessarr.flow.open import prefix_of
+from tessarr.group import Group
+from tessarr.node.buffered_writes import DEFAULT_BUFFER_BYTES, BufferedWrites
+
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["buffered"]
+
+N = TypeVar("N", Array, Group)
+
+
+def buffered(node: N, *, max_bytes: int = DEFAULT_BUFFER_BYTES) -> BufferedWrites[N]:
+    """Collect writes to parts of chunks in memory, and store each chunk once.
+
+    Parameters
+    ----------
+    node
+        An array, or a group: the block then includes all arrays below it, however they are opened
+        from the group, before or in the block.
+    max_bytes
+        The memory limit in bytes, for all arrays together.
+
+    Returns
+    -------
+    BufferedWrites
+        A context manager for a ``with`` statement, as `Array.buffered` describes.
+
+    Raises
+    ------
+    ArgumentError
+        If `node` is no array or group, or `max_bytes` is not an integer of at least 0.
+    ReadOnlyError
+        If the node is open for reading only.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group(None)
+    >>> x, y = (g.create_array(name, shape=(4, 3), dtype="i4", chunks=(2, 3)) for name in "xy")
+    >>> with tessarr.buffered(g):
+    ...     for i in range(4):
+    ...         x[i] = i
+    ...         g["y"][i] = x[i] + 1
+    >>> y[:, 0]
+    array([1, 2, 3, 4], dtype=int32)
+    """
+    other: Any = node
+    if isinstance(other, Array):
+        return other.buffered(max_bytes=max_bytes)
+    if not isinstance(other, Group):
+        kind = type(other).__name__
+        raise ArgumentError(f"buffered() needs an open array or group, not an object of type {kind}")
+    node._check_writable()
+    start = partial(BufferScope, node._store, prefix_of(node.path))
+    return BufferedWrites(node, start, max_bytes)

@@ -1,0 +1,100 @@
+//! The state of a chunk in a write buffer: buffered, being stored, or stored.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::lock;
+use super::memory::{BufferMemory, Charge};
+use super::node::Node;
+use crate::array::Level;
+use crate::error::{Error, Result};
+use crate::store::{fork, Wait};
+
+/// The buffered elements of one chunk.
+#[derive(Default)]
+pub(super) struct BufferedChunk {
+    state: Mutex<State>,
+    /// The number of the last write, in the order of [`BufferMemory::next_write`].
+    last_write: AtomicU64,
+}
+
+#[derive(Default)]
+pub(super) enum State {
+    /// No elements.
+    #[default]
+    Empty,
+    Some(ChargedNode),
+    /// A thread stores it, in the process with this fork generation.
+    Storing(u64),
+    /// It is stored, and no longer in the buffer.
+    Stored,
+}
+
+/// A node and its memory.
+pub(super) struct ChargedNode {
+    pub(super) node: Node,
+    pub(super) charge: Charge,
+}
+
+impl ChargedNode {
+    pub(super) fn new(level: &Level, memory: &Arc<BufferMemory>) -> Self {
+        ChargedNode { node: Node::of(level), charge: Charge::new(memory) }
+    }
+}
+
+impl State {
+    pub(super) fn node(&self) -> Option<&Node> {
+        match self {
+            State::Some(charged) => Some(&charged.node),
+            State::Empty | State::Storing(_) | State::Stored => None,
+        }
+    }
+
+    /// Take the node to store it; None: the state has none.
+    pub(super) fn start_storing(&mut self) -> Option<ChargedNode> {
+        match std::mem::replace(self, State::Storing(fork::generation())) {
+            State::Some(node) => Some(node),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
+impl BufferedChunk {
+    /// Run `work` with the state at once: `work` does not block, and no fork intervenes.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let _gate = fork::gate();
+        let mut state = lock(&self.state);
+        work(&mut state)
+    }
+
+    /// Run `work` with the state once no thread stores the chunk.
+    pub(super) fn when_not_storing<T>(&self, mut work: impl FnMut(&mut State) -> Result<T>) -> Result<T> {
+        let mut wait = Wait::unlimited();
+        loop {
+            let result = self.with(|state| match *state {
+                State::Storing(generation) => Err(generation),
+                _ => Ok(work(state)),
+            });
+            match result {
+                Ok(result) => return result,
+                Err(generation) if generation == fork::generation() => wait.step()?,
+                Err(_) => return Err(Error::argument(FORKED_WHILE_STORING)),
+            }
+        }
+    }
+
+    /// Return the number of the last write.
+    pub(super) fn last_write(&self) -> u64 {
+        self.last_write.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_last_write(&self, number: u64) {
+        self.last_write.store(number, Ordering::Relaxed);
+    }
+}
+
+/// The outcome is unknown in this process.
+const FORKED_WHILE_STORING: &str = "another thread was storing it when this process was forked";
