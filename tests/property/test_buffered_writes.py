@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+
 import numpy as np
 import pytest
 from hypothesis import assume, given

@@ -10,7 +10,7 @@ from tessarr.array import Array
 from tessarr.errors import ArgumentError
 from tessarr.flow.open import prefix_of
 from tessarr.group import Group
-from tessarr.node.buffered_writes import DEFAULT_BUFFER_BYTES, BufferedWrites
+from tessarr.node.buffered_writes import BufferedWrites
 
 if TYPE_CHECKING:
     from typing import Any
@@ -20,7 +20,7 @@ __all__ = ["buffered"]
 N = TypeVar("N", Array, Group)
 
 
-def buffered(node: N, *, max_bytes: int = DEFAULT_BUFFER_BYTES) -> BufferedWrites[N]:
+def buffered(node: N, *, max_bytes: int = 1 << 28) -> BufferedWrites[N]:
     """Collect writes to parts of chunks in memory, and store each chunk once.
 
     Parameters
@@ -29,7 +29,7 @@ def buffered(node: N, *, max_bytes: int = DEFAULT_BUFFER_BYTES) -> BufferedWrite
         An array, or a group: the block then includes all arrays below it, however they are opened
         from the group, before or in the block.
     max_bytes
-        The memory limit in bytes, for all arrays together.
+        The memory limit in bytes, for all arrays together; by default 256 MiB.
 
     Returns
     -------
@@ -60,7 +60,9 @@ def buffered(node: N, *, max_bytes: int = DEFAULT_BUFFER_BYTES) -> BufferedWrite
         return other.buffered(max_bytes=max_bytes)
     if not isinstance(other, Group):
         kind = type(other).__name__
-        raise ArgumentError(f"buffered() needs an open array or group, not an object of type {kind}")
+        raise ArgumentError(
+            f"buffered() needs an open array or group, not an object of type {kind}"
+        )
     node._check_writable()
     start = partial(BufferScope, node._store, prefix_of(node.path))
     return BufferedWrites(node, start, max_bytes)

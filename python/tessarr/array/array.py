@@ -509,9 +509,8 @@ def bind_as(
         from tessarr.node.synchronizer import check_synchronizer
 
         check_synchronizer(synchronizer)
-        keeps_past = True
-        array._disable_buffer()  # its locks are held only during the write
-    if keeps_past:
+        array._disable_buffer()  # the locks are held only during a write
+    if keeps_past or synchronizer is not None:
         array._keep_padding()
     if synchronizer is not None or not cache_metadata:
         array._configure(read_only, direct=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tessarr._engine import Description
 from tessarr.errors import UnsupportedError
@@ -34,18 +34,45 @@ def check_pickles(meta: ArrayMeta, path: str) -> None:
 def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
     """Return the description of an array for the engine, and cache it in the metadata.
 
-    Descriptions of arrays that differ only in shape share all other parts.
+    Descriptions of arrays that differ only in shape share all other parts. So do those of separate
+    metadata with equal chunks, unless their codecs are objects of Python.
     """
     key = write_empty_chunks, missing
     description: Description | None = meta.derived.get(key)
     if description is None:
         similar: Description | None = meta.shared.get(key)
         if similar is None:
-            json = meta.description(store_fill=write_empty_chunks, missing=missing)
-            similar = description = meta.shared[key] = Description(json)
-        else:
-            description = similar.with_shape(meta.shape)
+            similar = meta.shared[key] = _find_or_create(meta, write_empty_chunks, missing)
+        description = (
+            similar if tuple(similar.shape) == meta.shape else similar.with_shape(meta.shape)
+        )
         meta.derived[key] = description
+    return description
+
+
+_descriptions: dict[tuple[object, ...], Description] = {}
+"""Descriptions by what they depend on, apart from the shape."""
+
+_MAX_DESCRIPTIONS: Final = 256
+
+
+def _find_or_create(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+    data_type = meta.data_type
+    form = meta.zarr_format, data_type, data_type.numpy, data_type.elements, meta.fill_value
+    chunks = meta.chunk_grid, meta.codecs, meta.chunk_key_encoding
+    key = (*form, *chunks, write_empty_chunks, missing)
+    try:
+        description = _descriptions.get(key)
+    except TypeError:  # a parameter of an extension has no hash
+        description = None
+    if description is not None:
+        return description
+    json = meta.description(store_fill=write_empty_chunks, missing=missing)
+    description = Description(json)
+    if description.is_native:
+        if len(_descriptions) >= _MAX_DESCRIPTIONS:
+            _descriptions.clear()
+        _descriptions[key] = description
     return description
 
 

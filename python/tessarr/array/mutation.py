@@ -10,11 +10,11 @@ from tessarr.array.numpy_protocol import NumPyProtocol
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
-from tessarr.node.buffered_writes import DEFAULT_BUFFER_BYTES, BufferedWrites
 from tessarr.options import current
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
+    from tessarr.node.buffered_writes import BufferedWrites
     from tessarr.store import Store
     from tessarr.types import ArrayLike, Shape, ShapeLike
 
@@ -144,7 +144,7 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
                 part_bytes = current().copy_bytes
         return resizing.append(self, data, axis, part_bytes=part_bytes, accept=self._set_meta)
 
-    def buffered(self, *, max_bytes: int = DEFAULT_BUFFER_BYTES) -> BufferedWrites[Self]:
+    def buffered(self, *, max_bytes: int = 1 << 28) -> BufferedWrites[Self]:
         """Collect writes to parts of chunks in memory, and store each chunk once.
 
         Without it, each write to a part of a chunk or shard reads, changes and stores the whole
@@ -154,9 +154,9 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         Parameters
         ----------
         max_bytes
-            The memory limit in bytes. When a write needs more, the block first stores chunks with
-            all elements, then those whose last write is oldest. Each thread may exceed the limit by
-            one chunk.
+            The memory limit in bytes, by default 256 MiB. When a write needs more, the block first
+            stores chunks with all elements, then those whose last write is oldest. Each thread may
+            exceed the limit by one chunk.
 
         Returns
         -------
@@ -208,6 +208,8 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         >>> a[5]
         array([5, 6, 7, 8], dtype=int32)
         """
+        from tessarr.node.buffered_writes import BufferedWrites
+
         self._check_writable()
         return BufferedWrites(self, self._start_buffer, max_bytes)
 

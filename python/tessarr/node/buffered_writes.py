@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tessarr.errors import ArgumentError
 
@@ -11,12 +11,9 @@ if TYPE_CHECKING:
 
     from tessarr._engine import BufferScope
 
-__all__ = ["DEFAULT_BUFFER_BYTES", "BufferedWrites"]
+__all__ = ["BufferedWrites"]
 
 N = TypeVar("N")
-
-DEFAULT_BUFFER_BYTES: Final = 256 << 20
-"""The memory limit of a block, in bytes."""
 
 
 class BufferedWrites(Generic[N]):

@@ -21,8 +21,8 @@ use crate::shard_index;
 use crate::store::{join, Change, UpdateOptions, ValuePart};
 use crate::vlen;
 
-pub(crate) use self::elements::{encode_chunk, put, write_chunk};
 pub use self::elements::write;
+pub(crate) use self::elements::{encode_chunk, put, write_chunk};
 
 /// One write in progress.
 pub(crate) struct Writer<'a> {

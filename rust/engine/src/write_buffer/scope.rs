@@ -217,12 +217,7 @@ impl BufferScope {
 
     /// Store chunks until `bytes` more bytes and a reserve have room, or no chunk is left. Chunks
     /// with missing elements are stored only if `may_store_parts`.
-    fn make_room(
-        &self,
-        bytes: usize,
-        may_store_parts: bool,
-        interrupt: Option<Interrupt<'_>>,
-    ) -> Result<()> {
+    fn make_room(&self, bytes: usize, may_store_parts: bool, interrupt: Option<Interrupt<'_>>) -> Result<()> {
         // Small steps would store few chunks at a time, and compare all of them each time.
         let reserve = self.memory.limit() / 8;
         let goal = self.memory.limit().saturating_sub(bytes).saturating_sub(reserve);
@@ -284,11 +279,12 @@ impl BufferedArray {
         let array = &self.access.array;
         for (cell, chunk) in self.buffer.matching(|_| true) {
             let level = array.level(&grid::bounds(&array.dim_grids, &cell).1)?;
-            let (last_write, size) = (chunk.last_write(), chunk.with(|state| match state {
+            let measure = |state: &mut State| match state {
                 State::Some(charged) => Some((charged.node.is_full(&level), charged.charge.bytes())),
                 State::Empty | State::Storing(_) | State::Stored => None,
-            }));
-            if let Some((is_full, bytes)) = size {
+            };
+            if let Some((is_full, bytes)) = chunk.with(measure) {
+                let last_write = chunk.last_write();
                 candidates.push(Candidate { array: number, cell, chunk, is_full, last_write, bytes });
             }
         }
@@ -391,7 +387,8 @@ impl ArrayBuffers {
         let value = BufferPtr(value.cast_mut());
         let put = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| {
             // SAFETY: guaranteed by the caller.
-            let is_buffered = own.takes(chunk) && unsafe { own.buffer.put(operation, chunk, value, scratch) }?;
+            let is_buffered =
+                own.takes(chunk) && unsafe { own.buffer.put(operation, chunk, value, scratch) }?;
             match is_buffered {
                 true => Ok(()),
                 // SAFETY: guaranteed by the caller.

@@ -61,6 +61,12 @@ impl Description {
         Ok(Description::of(array, self.dtype.clone_ref(py), self.elements.clone()))
     }
 
+    /// Return whether the engine encodes, decodes and names chunks without calling Python.
+    #[getter]
+    fn is_native(&self) -> bool {
+        self.array.is_native()
+    }
+
     /// Shape of the array.
     #[getter]
     fn shape(&self) -> Vec<usize> {

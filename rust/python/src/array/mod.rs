@@ -1,7 +1,6 @@
 //! `ArrayBase`: reads and writes of elements, one call per user operation.
 
 mod buffer;
-mod buffer_scope;
 mod convert;
 mod description;
 mod elements;
@@ -12,6 +11,7 @@ mod selection;
 mod shared_reads;
 mod string_dtype;
 mod view_read;
+mod write_buffer;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -28,17 +28,17 @@ use tessarr_engine::pool::{self, Mailbox};
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::{ChunkCache, Store as EngineStore};
 use tessarr_engine::vlen::Arena;
-use tessarr_engine::write_buffer::{self, scope};
+use tessarr_engine::write_buffer as engine_buffer;
 use tessarr_engine::{read, statistics, write, Error, Kind};
 
 pub(crate) use buffer::{check_target, data, empty, empty_in, flags, overlaps_itself, Memory, Order};
 use buffer::{scalar, strides};
-pub(crate) use buffer_scope::store_below;
-use buffer_scope::BufferScope;
 pub(crate) use pending_transfer::{start_transfers, FutureRef, PendingTransfer, Transfer};
 use pending_transfer::{Part, Slot};
 use prepared_read::PreparedRead;
 pub(crate) use view_read::part;
+pub(crate) use write_buffer::store_below;
+use write_buffer::{keys, BufferScope, WriteBuffer};
 
 use crate::array::description::Description;
 use crate::array::selection::{basic, requests, Along, AxisArgument};
@@ -71,46 +71,9 @@ pub(crate) struct ArrayBase {
     /// The cache of decoded chunks.
     chunk_cache: Option<ChunkCache>,
     /// The write buffer of a transaction.
-    above: OnceLock<Arc<write_buffer::WriteBuffer>>,
+    above: OnceLock<Arc<engine_buffer::WriteBuffer>>,
     /// Whether the writes of a block of buffered writes bypass its memory.
     unbuffered: AtomicBool,
-}
-
-/// The write buffer of a transaction: elements that are not yet stored.
-#[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct WriteBuffer(Arc<write_buffer::WriteBuffer>);
-
-#[pymethods]
-impl WriteBuffer {
-    #[new]
-    fn new() -> Self {
-        WriteBuffer(Arc::new(write_buffer::WriteBuffer::default()))
-    }
-
-    fn __bool__(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    /// The number of bytes in the buffer.
-    #[getter]
-    fn nbytes(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.0.bytes())
-    }
-
-    /// Reject later writes.
-    fn close(&self) {
-        self.0.close();
-    }
-
-    /// Remove the bounds of resizes that the transaction staged.
-    fn clear_ends(&self) {
-        self.0.clear_ends();
-    }
-
-    /// Remove all elements.
-    fn clear(&self, py: Python<'_>) {
-        py.detach(|| self.0.clear());
-    }
 }
 
 impl ArrayBase {
@@ -157,30 +120,12 @@ impl ArrayBase {
                         buffers.write(operation, selection, at).map(|()| Arena::default())
                     }
                 },
-                (Some(above), false) => write_buffer::read(operation, above, selection, at),
+                (Some(above), false) => engine_buffer::read(operation, above, selection, at),
                 (Some(above), true) => {
-                    write_buffer::write(operation, above, selection, at).map(|()| Arena::default())
+                    engine_buffer::write(operation, above, selection, at).map(|()| Arena::default())
                 }
             }
         }
-    }
-
-    /// Return the buffers of the array in active blocks of buffered writes; None: no block contains
-    /// it.
-    fn buffers(&self, state: &State, writes: bool) -> Option<scope::ArrayBuffers> {
-        scope::ArrayBuffers::find(&self.store, &self.prefix, writes, || scope::ArrayAccess {
-            store: self.store.clone(),
-            prefix: self.prefix.clone(),
-            array: state.array.clone(),
-            keeps_past: self.keeps_past.load(Ordering::Relaxed),
-            presence: self.presence.get().cloned(),
-            may_buffer: !self.unbuffered.load(Ordering::Relaxed),
-        })
-    }
-
-    /// Return whether the array has a write buffer.
-    fn has_write_buffer(&self) -> bool {
-        self.above.get().is_some() || scope::contains(&self.store, &self.prefix)
     }
 
     fn check_writable(&self, py: Python<'_>) -> PyResult<()> {
@@ -329,14 +274,14 @@ impl ArrayBase {
         keep: bool,
     ) -> PyResult<()> {
         let Some(above) = self.above.get() else { return Ok(()) };
-        let keys = write_buffer::KeyInterval {
+        let keys = engine_buffer::KeyInterval {
             overwriting: overwriting.map(|stage| stage.get().engine()),
             ..keys(first.as_deref(), last.as_deref())
         };
         let state = self.state();
         py.detach(|| {
             pool::guarded(|| {
-                write_buffer::store(self.operation(&state, &*self.store, None), above, keys, keep)
+                engine_buffer::store(self.operation(&state, &*self.store, None), above, keys, keep)
             })
         })
         .map_err(|error| to_py(py, error))
@@ -346,7 +291,7 @@ impl ArrayBase {
     fn _discard_write_buffer(&self, py: Python<'_>, first: PyBackedBytes, last: PyBackedBytes) {
         let Some(above) = self.above.get() else { return };
         let (state, keys) = (self.state(), keys(Some(&first), Some(&last)));
-        py.detach(|| write_buffer::discard(self.operation(&state, &*self.store, None), above, keys));
+        py.detach(|| engine_buffer::discard(self.operation(&state, &*self.store, None), above, keys));
     }
 
     /// Return whether the engine encodes, decodes and names chunks without calling Python.
@@ -537,14 +482,6 @@ impl ArrayBase {
 /// The first byte in the array's item, the first byte in the buffer's item, and the byte count.
 type Fields = Vec<(usize, usize, usize)>;
 
-fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write_buffer::KeyInterval<'a> {
-    write_buffer::KeyInterval {
-        first: first.unwrap_or_default(),
-        last: last.unwrap_or_default(),
-        overwriting: None,
-    }
-}
-
 /// Check the buffer against the array's data type or its fields, and the selection against its
 /// shape.
 fn check_selection(
@@ -638,8 +575,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Description>()?;
     module.add_class::<ArrayBase>()?;
     module.add_class::<PendingTransfer>()?;
-    module.add_class::<WriteBuffer>()?;
-    buffer_scope::register(module)?;
+    write_buffer::register(module)?;
     convert::register(module)?;
     reduce::register(module)?;
     prepared_read::register(module)
