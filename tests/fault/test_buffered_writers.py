@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tessarr
 
-LAYOUTS = {
+LAYOUTS: dict[str, dict[str, Any]] = {
     "v2": {"chunks": (16, 8), "zarr_format": 2},
     "v3": {"chunks": (16, 8)},
     "shards": {"chunks": (2, 8), "shards": (16, 16)},

@@ -33,7 +33,7 @@ LIMITS = st.sampled_from([0, 1, 20, 100, 1000, 1 << 28])
 def test_buffered_random_writes_match_numpy(kind: str) -> None:
     """Reads see each write, by any object of the array; all elements are stored at the end."""
 
-    @examples(200)
+    @examples(100)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         subject = Subject(data.draw(CASES[kind]))
@@ -66,7 +66,7 @@ def test_buffered_random_writes_match_numpy(kind: str) -> None:
 def test_buffered_writes_keep_elements_of_other_writers(kind: str) -> None:
     """Two store objects write to different elements in turns, in a block each; none is lost."""
 
-    @examples(200)
+    @examples(100)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         subject = Subject(data.draw(CASES[kind]))

@@ -13,6 +13,7 @@ from tessarr.group import Group
 from tessarr.node.buffered_writes import BufferedWrites
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = ["buffered"]
@@ -55,14 +56,13 @@ def buffered(node: N, *, max_bytes: int = 1 << 28) -> BufferedWrites[N]:
     >>> y[:, 0]
     array([1, 2, 3, 4], dtype=int32)
     """
-    other: Any = node
-    if isinstance(other, Array):
-        return other.buffered(max_bytes=max_bytes)
-    if not isinstance(other, Group):
-        kind = type(other).__name__
-        raise ArgumentError(
-            f"buffered() needs an open array or group, not an object of type {kind}"
-        )
+    opened: Any = node
+    if isinstance(opened, Array):
+        start: Callable[[int], BufferScope] = opened._start_buffer
+    elif isinstance(opened, Group):
+        start = partial(BufferScope, opened._store, prefix_of(opened.path))
+    else:
+        kind = type(opened).__name__
+        raise ArgumentError(f"buffered() needs an open array or group, not a {kind}")
     node._check_writable()
-    start = partial(BufferScope, node._store, prefix_of(node.path))
     return BufferedWrites(node, start, max_bytes)
