@@ -406,7 +406,7 @@ impl ArrayBuffers {
         let (tasks, items) = (chunks.division.tasks(), selection.piece().items());
         let bytes = items.saturating_mul(operation.array.item_bytes) / tasks;
         let run = Executor::choose(tasks, bytes, 0);
-        run.each(tasks, operation.interrupt, &|task, scratch| chunks.with(task, scratch, &put))
+        run.each(tasks, operation.interrupt, &|task, scratch| chunks.with(task, scratch, put))
     }
 }
 
