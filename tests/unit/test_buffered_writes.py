@@ -17,7 +17,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, NotFoundError, ReadOnlyError
-from tessarr.stores import MemoryStore
+from tessarr.stores import LatencyStore, MemoryStore, SQLiteStore, ZipStore
 
 
 class CountingStore:
@@ -157,6 +157,27 @@ def test_fill_values_are_not_stored() -> None:
         for i in range(12):
             array[i] = 0
     assert not store.inner.list("c/")
+
+
+STORES: dict[str, Callable[[Path], Any]] = {
+    "folder": lambda path: path,
+    "zip": lambda path: ZipStore(path / "a.zip"),
+    "sqlite": lambda path: SQLiteStore(path / "a.db"),
+    "mapping": lambda _: {},
+    "slow": lambda _: LatencyStore(None, read_s=1e-4, write_s=1e-4),
+}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_rows_are_stored_in_every_store(tmp_path: Path, layout: dict[str, Any], kind: str) -> None:
+    """Rows arrive in stores with and without locks, concurrency and conditional writes."""
+    with tessarr.create_array(STORES[kind](tmp_path), shape=(12, 6), dtype="i4", **layout) as array:
+        array[...] = expected = rows()
+        with array.buffered(max_bytes=200):
+            for i in range(0, 12, 2):
+                array[i, :4] = expected[i, :4] = -i
+            array[1:11] = expected[1:11] = expected[1:11] + 1
+        assert np.array_equal(array[...], expected)
 
 
 # Memory
