@@ -396,6 +396,7 @@ impl Store {
         py: Python<'_>,
         #[pyo3(from_py_with = text)] prefix: &str,
     ) -> PyResult<Option<Vec<(String, u64)>>> {
+        self.store_buffered_chunks(py, prefix)?;
         py.detach(|| self.inner.list_sizes(prefix)).map_err(|error| to_py(py, error))
     }
 
