@@ -353,7 +353,7 @@ impl<'a> Piece<'a> {
             AxisPart::List(entries) => entries.len(),
             AxisPart::Joint(_) => 1,
         };
-        let points = self.ids.as_ref().map_or(1, Ids::len);
+        let points = self.points.as_ref().map_or(1, Joint::len);
         self.axes.iter().map(count).fold(points, usize::saturating_mul)
     }
 

@@ -469,7 +469,7 @@ impl WriteBuffer {
         }
         let (division, mut cell) = (operation.divide(&whole)?, PerAxis::new());
         Ok((0..division.tasks()).any(|task| {
-            division.task(task, &mut cell);
+            division.find_cell(task, &mut cell);
             self.find(&cell).is_some()
         }))
     }
