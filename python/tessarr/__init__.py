@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         remove_consolidated,
         tree,
     )
+    from tessarr.api.read_many import read_many
     from tessarr.api.save import LazyLoader, load, save, save_array, save_group
     from tessarr.array.async_array import AsyncArray
     from tessarr.array.lazy import LazyArray
@@ -139,6 +140,7 @@ __all__ = [
     "open_group",
     "open_like",
     "options",
+    "read_many",
     "remove_consolidated",
     "save",
     "save_array",
@@ -192,6 +194,7 @@ _LAZY_NAMES = {
     "load": "api.save",
     "migrate_1to2": "api.hierarchy",
     "open_consolidated": "api.hierarchy",
+    "read_many": "api.read_many",
     "remove_consolidated": "api.hierarchy",
     "save": "api.save",
     "save_array": "api.save",

@@ -62,6 +62,17 @@ class Subject:
             assert_same(self.array.read(key).result(60), expected)
             self.read_into(data, key, expected)
 
+    def read_many(self, data: st.DataObject) -> None:
+        """Read several random selections in one call and compare them."""
+        drawn = [self.drawn(data) for _ in range(data.draw(st.integers(1, 4)))]
+        known = [key for kind, key in drawn if kind in NUMPY_KINDS]
+        for result, key in zip(self.array.read_many(known), known, strict=True):
+            assert_same(result, self.model.array[key])
+        for key in known[:1]:
+            stacked = self.array.read_many([key, key], stack=True)
+            expected = np.stack([self.model.array[key]] * 2)
+            assert_same(stacked, expected.astype(self.case.dtype))  # NumPy changes the byte order
+
     def read_into(self, data: st.DataObject, key: Any, expected: Any) -> None:
         """Read the selection into a caller's array with any strides."""
         wide = np.zeros([2 * n for n in expected.shape], self.case.dtype, data.draw(ORDERS))

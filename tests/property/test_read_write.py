@@ -43,6 +43,7 @@ def test_writes_and_reads(kind: str) -> None:
         for _ in range(data.draw(st.integers(1, 2))):
             subject.write(data)
             subject.read(data)
+        subject.read_many(data)
         subject.compare()
         subject.assert_no_fill_stored()
 

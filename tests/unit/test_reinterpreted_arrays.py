@@ -164,6 +164,39 @@ def test_view_casts_elements_on_read(zarr_format: Any, shards: Any, dtype: Any) 
 
 
 @pytest.mark.parametrize(
+    ("source", "target", "is_native"),
+    [
+        ("i2", "f4", True),
+        ("f8", "u1", True),
+        ("f4", "c16", True),
+        (bool, "f2", True),
+        ("f8", "f2", False),  # the engine would round twice
+        ("i2", "S3", False),
+        ("M8[s]", "i8", False),
+    ],
+)
+def test_engine_casts_numbers(zarr_format: Any, source: str, target: str, is_native: bool) -> None:
+    """No chunk passes through Python."""
+    view = tessarr.zeros(20, chunks=5, dtype=source, zarr_format=zarr_format).astype(target)
+    assert view._is_native is is_native
+
+
+def test_chunks_of_other_shapes_are_cast(zarr_format: Any) -> None:
+    data = np.arange(60, dtype=">u2").reshape(6, 10)
+    shapes = [[1, 5], [4, 6]] if zarr_format == 3 else (4, 3)
+    a = tessarr.create_array(data=data, chunks=shapes, zarr_format=zarr_format)
+    for key in (..., (2, slice(None, None, -3)), ([4, 0, 4], 3), (slice(1, 5), [9, 9, 0])):
+        np.testing.assert_array_equal(a.astype("f8")[key], data.astype("f8")[key])
+
+
+def test_write_to_writable_view_of_a_cast_is_cast_back(zarr_format: Any) -> None:
+    a = tessarr.create_array(data=np.arange(6, dtype="i2"), chunks=3, zarr_format=zarr_format)
+    v = a.astype("f8").view(read_only=False)
+    v[1] = 7.0
+    assert a[:].tolist() == v[:].tolist() == [0, 7, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
     ("settings", "changes"),
     [
         ({}, {"chunks": 7}),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tessarr.array.async_array import AsyncArray
     from tessarr.array.keywords import ArrayConfig
     from tessarr.array.properties import ViewOrigin
+    from tessarr.array.small_reads import SmallReads
     from tessarr.codec import CodecLike
     from tessarr.dtype.names import DataTypeLike
     from tessarr.node.synchronizer import Synchronizer
@@ -103,6 +104,7 @@ class Array(ArrayMutation):
         "_path",
         "_present",
         "_read_only",
+        "_small_reads",
         "_store",
         "_synchronizer",
         "_view_origin",
@@ -340,6 +342,10 @@ class Array(ArrayMutation):
         UnsupportedError
             If one of the data types has elements of variable length, such as text.
 
+        Notes
+        -----
+        Floats outside the range of an integer type have no defined result, as in NumPy.
+
         Examples
         --------
         >>> import tessarr
@@ -351,6 +357,12 @@ class Array(ArrayMutation):
         return self._view(
             "astype", {"dtype": dtype}, cast_metadata(self._metadata, dtype), read_only=True
         )
+
+    def _create_small_reads(self) -> SmallReads:
+        from tessarr.array.small_reads import SmallReads
+
+        small_reads = self._small_reads = SmallReads(self._store)
+        return small_reads
 
     def _view(
         self,
@@ -488,7 +500,9 @@ def bind_as(
 
         chunks, below = get_chunk_store(store, path, meta.storage_transformers)
     read_only = read_only or store.read_only or meta.is_v1
-    description = describe_array(meta, write_empty_chunks, missing)
+    description = describe_array(
+        meta, write_empty_chunks, missing, casts=viewed is not None and read_only
+    )
     prefix = open_flow.prefix_of(below)
     array = ArrayBase.__new__(cls, description, chunks, prefix, read_only, chunk_cache_bytes)
     array._meta = meta
@@ -500,7 +514,7 @@ def bind_as(
     array._synchronizer = synchronizer
     array._cache_metadata = cache_metadata
     array._view_origin = viewed
-    array._consolidated = None
+    array._consolidated = array._small_reads = None
     array._present = present
     if present is not None and not meta.storage_transformers:
         document = "meta" if meta.is_v1 else _ARRAY_DOCUMENTS[meta.zarr_format]

@@ -31,18 +31,21 @@ def check_pickles(meta: ArrayMeta, path: str) -> None:
         )
 
 
-def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+def describe_array(
+    meta: ArrayMeta, write_empty_chunks: bool, missing: Missing, *, casts: bool = False
+) -> Description:
     """Return the description of an array for the engine, and cache it in the metadata.
 
     Descriptions of arrays that differ only in shape share all other parts. So do those of separate
-    metadata with equal chunks, unless their codecs are objects of Python.
+    metadata with equal chunks, unless their codecs are objects of Python. With `casts`, the engine
+    performs the cast of a view if it can; such a view cannot be written.
     """
-    key = write_empty_chunks, missing
+    key = write_empty_chunks, missing, casts
     description: Description | None = meta.derived.get(key)
     if description is None:
         similar: Description | None = meta.shared.get(key)
         if similar is None:
-            similar = meta.shared[key] = _find_or_create(meta, write_empty_chunks, missing)
+            similar = meta.shared[key] = _find_or_create(meta, write_empty_chunks, missing, casts)
         description = (
             similar if tuple(similar.shape) == meta.shape else similar.with_shape(meta.shape)
         )
@@ -56,24 +59,35 @@ _descriptions: dict[tuple[object, ...], Description] = {}
 _MAX_DESCRIPTIONS: Final = 256
 
 
-def _find_or_create(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+def _find_or_create(
+    meta: ArrayMeta, write_empty_chunks: bool, missing: Missing, casts: bool
+) -> Description:
     data_type = meta.data_type
     form = meta.zarr_format, data_type, data_type.numpy, data_type.elements, meta.fill_value
     chunks = meta.chunk_grid, meta.codecs, meta.chunk_key_encoding
-    key = (*form, *chunks, write_empty_chunks, missing)
+    key = (*form, *chunks, write_empty_chunks, missing, casts)
     try:
         description = _descriptions.get(key)
     except TypeError:  # a parameter of an extension has no hash
         description = None
     if description is not None:
         return description
-    json = meta.description(store_fill=write_empty_chunks, missing=missing)
-    description = Description(json)
+    description = Description(_describe(meta, write_empty_chunks, missing, casts))
     if description.is_native:
         if len(_descriptions) >= _MAX_DESCRIPTIONS:
             _descriptions.clear()
         _descriptions[key] = description
     return description
+
+
+def _describe(
+    meta: ArrayMeta, store_fill: bool, missing: Missing, casts: bool
+) -> dict[str, object]:
+    if not casts:
+        return meta.description(store_fill=store_fill, missing=missing)
+    from tessarr.metadata.view import describe_cast
+
+    return describe_cast(meta, store_fill=store_fill, missing=missing)
 
 
 def resolve_separator(meta: ArrayMeta, store: Store) -> ArrayMeta:

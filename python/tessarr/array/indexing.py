@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tessarr._engine import start_reads
+from tessarr._engine import prepare_basic_read, start_reads
 from tessarr.array.properties import ArrayProperties
 from tessarr.indexing import (
     AxisSelection,
@@ -27,12 +28,13 @@ from tessarr.indexing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
     from tessarr._engine import PendingTransfer, PreparedRead
     from tessarr.array.lazy import LazyArray
+    from tessarr.array.small_reads import SmallReads
     from tessarr.flow.future import Future
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
 
@@ -41,6 +43,10 @@ __all__ = ["ArrayIndexing"]
 FieldParts: TypeAlias = "tuple[tuple[int, int, int], ...]"
 
 _Normalize: TypeAlias = "Callable[[Any, Shape], Selection]"
+
+
+_get_item: Final = itemgetter(())
+"""Return the scalar of an array of rank 0."""
 
 
 class ArrayIndexing(ArrayProperties):
@@ -54,6 +60,8 @@ class ArrayIndexing(ArrayProperties):
         _prepare_read: Callable[..., PreparedRead]
         _write: Callable[..., None]
         _write_future: Callable[..., PendingTransfer]
+        _small_reads: SmallReads | None
+        _create_small_reads: Callable[[], SmallReads]
 
     # Reading and writing
 
@@ -94,24 +102,85 @@ class ArrayIndexing(ArrayProperties):
         self, normalize: _Normalize, key: Any, out: npt.NDArray[Any] | None = None
     ) -> Future[Any]:
         """Start to read the selection of a key."""
-        selection, fields = self._parse_key(normalize, key)
-        buffer, finish = self._read_buffer(selection, out, fields)
+        if not self._cache_metadata:
+            self.refresh()
+        read, finish = self._plan_read(normalize, key, out)
         from tessarr.flow.future import Future
 
         future: Future[Any] = Future(finish)
-        if buffer.size:
-            field_parts = fields.parts if fields else None
+        small_reads = self._small_reads or self._create_small_reads()
+        is_small = small_reads.is_small(read, self._meta)
+        if read.is_empty or (is_small and small_reads.runs_at_once()):
             try:
-                read = self._prepare_read(selection.axes, selection.out_axes, buffer, field_parts)
-            except Exception as error:  # noqa: BLE001 (another thread may have resized the array)
+                future.set_result(read.run())
+            except Exception as error:  # noqa: BLE001 (the future reports it)
                 future.set_exception(error)
-            else:
-                # The engine completes a read into the caller's memory without the future, too.
-                pending = start_reads([read], [future], weak=out is None)
-                future._work, future._leave = pending.help, pending.cancel
         else:
-            future.set_result(buffer)
+            # The engine completes a read into the caller's memory without the future, too.
+            pending = start_reads([read], [future], coalesce=is_small, weak=out is None)
+            future._work, future._leave = pending.help, pending.cancel
+        small_reads.record(future)
         return future
+
+    def _plan_read(
+        self, normalize: _Normalize, key: Any, out: Any
+    ) -> tuple[PreparedRead, Callable[[Any], Any] | None]:
+        """Return a read of the known array, and a function from its result to the value."""
+        if out is None and normalize is select:
+            read = prepare_basic_read(self, key)
+            if read is not None:
+                return read, _get_item if read.is_scalar else None
+        selection, fields = self._select_key(normalize, key)
+        buffer, finish = self._read_buffer(selection, out, fields)
+        parts = fields.parts if fields else None
+        return self._prepare_read(selection.axes, selection.out_axes, buffer, parts), finish
+
+    def read_many(
+        self, selections: Iterable[SelectionLike], out: Any = None, *, stack: bool = False
+    ) -> Any:
+        """Read many selections in one call of the engine; it decodes each chunk once.
+
+        Parameters
+        ----------
+        selections
+            Keys of the array.
+        out
+            The destinations: an array whose first axis has one entry for each selection, or a list
+            of one destination for each selection, as for `read`. By default new arrays.
+        stack
+            Whether the result is one new array instead of a list. All selections then have the
+            same shape.
+
+        Returns
+        -------
+        list or numpy.ndarray
+            A list with the value of ``a[selection]`` for each selection; with `stack`, one array
+            whose first axis has one entry for each selection; or `out`.
+
+        Raises
+        ------
+        SelectionError
+            If a selection does not fit the array.
+        ArgumentError
+            If `out` does not fit the selections, or if `stack` is true and the shapes differ.
+
+        See Also
+        --------
+        tessarr.read_many : Selections of several arrays.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.array([1, 2, 3, 4, 5, 6], chunks=2)
+        >>> a.read_many([slice(2), slice(1, 4)])
+        [array([1, 2]), array([2, 3, 4])]
+        >>> a.read_many([slice(i, i + 2) for i in (4, 0)], stack=True)
+        array([[5, 6], [1, 2]])
+        """
+        from tessarr.array.read_many import read_pairs
+
+        array: Any = self
+        return read_pairs([(array, selection) for selection in selections], out, stack=stack)
 
     def write(self, selection: SelectionLike, value: ArrayLike) -> Future[None]:
         """Start to write a selection; wait with ``.result()`` or ``await``.
@@ -215,9 +284,15 @@ class ArrayIndexing(ArrayProperties):
     def _parse_key(
         self, normalize: _Normalize, key: Any, names: FieldsLike | None = None
     ) -> tuple[Selection, Fields | None]:
-        """Return the selection of a key, and the fields of records if it names some."""
+        """Return the selection of a key of the current array: see `_select_key`."""
         if not self._cache_metadata:
             self.refresh()
+        return self._select_key(normalize, key, names)
+
+    def _select_key(
+        self, normalize: _Normalize, key: Any, names: FieldsLike | None = None
+    ) -> tuple[Selection, Fields | None]:
+        """Return the selection of a key, and the fields of records if it names some."""
         meta = self._meta
         dtype = meta.data_type.numpy
         if names is None and dtype.names is not None:

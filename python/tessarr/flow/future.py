@@ -140,9 +140,11 @@ class Future(concurrent.futures.Future[T]):
                 ends.get(timeout=None if timeout is None else max(0.0, timeout))
 
     def __await__(self) -> Generator[Any, None, T]:
+        if self.done():
+            return self.result()
         import asyncio
 
-        return asyncio.wrap_future(self).__await__()
+        return (yield from asyncio.wrap_future(self))
 
 
 set_public_module("tessarr", Future)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tessarr.dtype.names import DataTypeLike
     from tessarr.format.chunk_grid import ChunkGrid
     from tessarr.metadata.node import ArrayMeta
-    from tessarr.types import Shape
+    from tessarr.types import Missing, Shape
 
-__all__ = ["cast_metadata", "view_metadata"]
+__all__ = ["cast_metadata", "describe_cast", "view_metadata"]
 
 
 def view_metadata(
@@ -103,7 +103,7 @@ def cast_metadata(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
                 extension=current.name,
             )
     filters: list[Codec] = [
-        _Cast(meta.data_type.numpy, data_type.numpy),
+        _Cast(meta.data_type, data_type),
         *find_codec_roles(meta).filters,
     ]
     chain, last_is_filter = _replace_codecs(meta, meta.rank, filters, None)
@@ -119,17 +119,58 @@ class _Cast(ItemFilter):
     """A filter that casts elements on read. Documents never contain it."""
 
     name = "tessarr.cast"
-    stored: np.dtype[Any]
-    decoded: np.dtype[Any]
+    stored: DataType
+    decoded: DataType
 
     def types(self, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-        return self.decoded, self.stored
+        return self.decoded.numpy, self.stored.numpy
 
     def native(self) -> _Cast:
         return self
 
     def __repr__(self) -> str:
-        return f"AsType(encode_dtype={self.stored.str!r}, decode_dtype={self.decoded.str!r})"
+        decoded, stored = self.types(self.decoded.numpy)
+        return f"AsType(encode_dtype={stored.str!r}, decode_dtype={decoded.str!r})"
+
+
+def describe_cast(
+    meta: ArrayMeta, *, store_fill: bool = False, missing: Missing = "fill"
+) -> dict[str, object]:
+    """Return the description of a read-only view for the engine.
+
+    If the view casts elements, and the engine casts them as NumPy does, the description has the
+    stored elements and their cast in place of the filter.
+    """
+    filters = find_codec_roles(meta).filters
+    cast = filters[0] if filters else None
+    engine_types = _find_engine_types(cast, meta.data_type) if isinstance(cast, _Cast) else None
+    if engine_types is None:
+        return meta.description(store_fill=store_fill, missing=missing)
+    assert isinstance(cast, _Cast)
+    chain, last_is_filter = _replace_codecs(meta, meta.rank, list(filters[1:]), None)
+    changed = replace(meta, data_type=cast.stored, fill_value=None, last_is_filter=last_is_filter)
+    stored = _replace_layout(changed, meta.shape, meta.chunk_grid, chain)
+    return {
+        **stored.description(store_fill=store_fill, missing=missing),
+        "dtype": meta.data_type.numpy,
+        "cast": (*engine_types, meta.fill_or_default),
+    }
+
+
+def _find_engine_types(cast: _Cast, data_type: DataType) -> tuple[str, str] | None:
+    """Return the engine's names of both types of a cast, if the engine casts as NumPy does."""
+    source, target = cast.stored.numpy, data_type.numpy
+    is_known = cast.decoded == data_type and all(
+        kind.isbuiltin == 1 and kind.isnative and kind.kind in "biufc" and kind.char not in "gG"
+        for kind in (source, target)
+    )
+    # The engine rounds doubles to half precision in two steps, and loses imaginary parts without
+    # NumPy's warning.
+    rounds_twice = source.itemsize == 8 and source.kind == "f" and target == np.float16
+    loses_part = source.kind == "c" and target.kind != "c"
+    if not is_known or rounds_twice or loses_part:
+        return None
+    return f"{source.kind}{source.itemsize}", f"{target.kind}{target.itemsize}"
 
 
 def _to_data_type(meta: ArrayMeta, dtype: DataTypeLike) -> DataType:

@@ -47,6 +47,7 @@ fn compile(shape: Point, grid: Grid) -> Array {
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: false,
         missing: Missing::Fill,
+        cast: None,
     })
     .unwrap()
 }
@@ -245,6 +246,7 @@ fn mask_of_the_last_axes_combines_with_a_range() {
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: false,
         missing: Missing::Fill,
+        cast: None,
     })
     .unwrap();
     let store = MemoryStore::new();

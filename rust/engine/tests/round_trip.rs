@@ -302,6 +302,7 @@ fn run(case: &Case) {
         keys: KeyEncoding::Numbers { with_c: case.at_start, separator: '/' },
         store_fill: case.store_fill,
         missing: Missing::Fill,
+        cast: None,
     })
     .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -385,6 +386,7 @@ fn resized_array_preserves_fill_elements() {
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: false,
         missing: Missing::Fill,
+        cast: None,
     })
     .unwrap();
     let resized = array.with_shape(&[12]).unwrap();

@@ -59,6 +59,7 @@ fn stored(name: &str) -> (PathBuf, LocalStore, Array) {
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: false,
         missing: Missing::Fill,
+        cast: None,
     });
     (folder, store, array.unwrap())
 }

@@ -48,6 +48,7 @@ fn compile(chunk: u64, chain: Chain) -> Array {
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: false,
         missing: Missing::Fill,
+        cast: None,
     })
     .unwrap()
 }
@@ -160,4 +161,20 @@ fn read_group_opens_shared_shards_once() {
         }
         assert_eq!(counted.counts().opens, 2);
     }
+}
+
+#[test]
+fn small_selections_touch_few_cells() {
+    let within = |low, high, limit| box_selection(low, high).touches_at_most(&[8, 8], limit);
+    assert!(within([0, 0], [8, 8], 1));
+    assert!(within([7, 7], [9, 9], 4));
+    assert!(!within([7, 7], [9, 9], 3));
+    assert!(!within([0, 0], [8, 64], 7));
+    assert!(within([5, 5], [5, 9], 2));
+    let backwards = |step| Request::Range { start: 63, step, count: 2, stride: 1 };
+    let of = |request| Selection::new(&[request], &[64]).unwrap();
+    assert!(of(backwards(-1)).touches_at_most(&[8], 1));
+    assert!(!of(backwards(-8)).touches_at_most(&[8], 1));
+    assert!(!of(Request::List { indices: &[1], stride: 1 }).touches_at_most(&[8], 9));
+    assert!(!of(backwards(-1)).touches_at_most(&[8, 8], 9), "another rank");
 }

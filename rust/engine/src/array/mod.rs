@@ -19,7 +19,7 @@ use crate::vlen::Handle;
 use level::bind_chunk;
 
 pub use level::{Body, Level, Shard};
-pub use plan::{ArrayBytes, Chain, ChainProvider, ForeignKeys, Grid, KeyEncoding, Missing, Plan};
+pub use plan::{ArrayBytes, Cast, Chain, ChainProvider, ForeignKeys, Grid, KeyEncoding, Missing, Plan};
 
 /// One value per axis; on the stack up to six axes.
 pub type PerAxis<T> = SmallVec<[T; 6]>;
@@ -44,6 +44,8 @@ pub struct Array {
     pub store_fill: bool,
     /// The result of reading a missing chunk.
     pub missing: Missing,
+    /// The conversion that reads perform; None: they deliver stored elements.
+    pub cast: Option<Cast>,
     levels: Levels,
 }
 
@@ -126,6 +128,7 @@ impl Array {
         if plan.is_bool && plan.item_bytes != 1 {
             return Err(Error::argument(format!("booleans must have 1 byte, not {}", plan.item_bytes)));
         }
+        plan.cast.iter().try_for_each(|cast| cast.check(plan.item_bytes))?;
         check_shape(&plan.shape)?;
         let (dim_grids, levels): (PerAxis<DimGrid>, Levels) = match plan.grid {
             Grid::Regular { chunk_shape, chain } => {
@@ -152,6 +155,7 @@ impl Array {
             keys: plan.keys,
             store_fill: plan.store_fill,
             missing: plan.missing,
+            cast: plan.cast,
             levels,
         })
     }
@@ -174,6 +178,7 @@ impl Array {
             // The same element: the levels point to it, too.
             fill_element: self.fill_element.clone(),
             keys: self.keys.clone(),
+            cast: self.cast.clone(),
             levels: self.levels.clone(),
             ..*self
         })
@@ -187,6 +192,11 @@ impl Array {
             (Levels::Many(levels), Levels::Many(others)) => Arc::ptr_eq(levels, others),
             _ => false,
         }
+    }
+
+    /// Return the fill value as an item of the caller's buffers.
+    pub fn delivered_fill(&self) -> &[u8] {
+        self.cast.as_ref().map_or(&self.fill, |cast| &cast.fill)
     }
 
     /// Return the level of a chunk of `shape`, a chunk shape of the grid.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::PerAxis;
 use crate::codec::chain::BytesCodecs;
 use crate::codec::Foreign;
-use crate::error::Result;
+use crate::convert::Number;
+use crate::error::{Error, Result};
 use crate::grid::DimGrid;
 use crate::vlen;
 
@@ -187,6 +188,33 @@ pub enum Missing {
     Refuse,
 }
 
+/// A conversion of elements that reads perform: the array delivers elements of another type.
+#[derive(Clone)]
+pub struct Cast {
+    /// The name of the stored type: see [`crate::convert::Number`].
+    pub source: String,
+    /// The name of the delivered type.
+    pub target: String,
+    /// The fill value as an item of the delivered type.
+    pub fill: Vec<u8>,
+}
+
+impl Cast {
+    /// Return the stored type and the delivered type.
+    pub fn numbers(&self) -> (Number<'_>, Number<'_>) {
+        (Number::Named(&self.source), Number::Named(&self.target))
+    }
+
+    /// Return an error if items of `item_bytes` bytes cannot be cast.
+    pub(super) fn check(&self, item_bytes: usize) -> Result<()> {
+        let (source, target) = self.numbers();
+        if source.bytes() == Some(item_bytes) && target.bytes() == Some(self.fill.len()) {
+            return Ok(());
+        }
+        Err(Error::argument(format!("cannot cast {} to {}", self.source, self.target)))
+    }
+}
+
 /// The array description that the binding extracts from Python.
 pub struct Plan {
     /// The shape of the array.
@@ -207,4 +235,6 @@ pub struct Plan {
     pub store_fill: bool,
     /// The result of reading a missing chunk.
     pub missing: Missing,
+    /// The conversion that reads perform; None: they deliver stored elements.
+    pub cast: Option<Cast>,
 }

@@ -103,7 +103,7 @@ impl Number<'_> {
 /// `Kind::Argument` if a type is unknown.
 ///
 /// # Safety
-/// At each step of `axes`, which are strided, an item of the source type is readable from `source`
+/// At each step of `axes`, an item of the source type is readable from `source`
 /// and an item of the target type writable at `target`; and the two do not overlap.
 pub unsafe fn convert(
     axes: &[Axis<'_>],

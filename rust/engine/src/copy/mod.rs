@@ -338,15 +338,21 @@ pub fn all_steps(axes: &[Axis<'_>], work: &mut dyn FnMut(isize, isize) -> bool) 
     }
 }
 
-/// Call `work` for each *row* of the nest `axes` of strided axes: the offsets of its first items in
-/// source and destination, the number of items, and their strides in both.
+/// Call `work` for each *row* of the nest `axes`: the offsets of its first items in source and
+/// destination, the number of items, and their strides in both. Each step of a list is a row.
 pub fn each_row(axes: &[Axis<'_>], work: &mut dyn FnMut((isize, isize), usize, (isize, isize))) {
     let Nest { mut levels, src_shift, dst_shift, empty } = Nest::new(axes, -1);
     if empty {
         return;
     }
     merge(&mut levels);
-    let row = levels.pop().as_ref().and_then(strided).unwrap_or(Dim::ONE);
+    let row = match levels.last().and_then(strided) {
+        Some(row) => {
+            levels.pop();
+            row
+        }
+        None => Dim::ONE,
+    };
     all_steps(&levels, &mut |src, dst| {
         work((src + src_shift, dst + dst_shift), row.count, (row.src, row.dst));
         true

@@ -225,6 +225,21 @@ proptest! {
         with_axes(&nest, check);
     }
 
+    /// The rows of any nest visit each step of the reference.
+    #[test]
+    fn rows_are_the_steps_of_the_reference(nest in nest()) {
+        with_axes(&nest, |axes, _| {
+            let mut visited = Vec::new();
+            each_row(axes, &mut |(src, dst), count, (step, stride)| {
+                visited.extend((0..count as isize).map(|k| (src + k * step, dst + k * stride)));
+            });
+            let mut expected = steps(axes);
+            expected.sort_unstable();
+            visited.sort_unstable();
+            assert_eq!(visited, expected, "{axes:?}");
+        });
+    }
+
     /// Any nest fills like the reference, with uniform and other values.
     #[test]
     fn fills_like_the_reference(nest in nest(), uniform in any::<bool>()) {

@@ -2,8 +2,9 @@
 
 use super::chunk_reads::{ChunkReads, Target};
 use super::{decoded_slot, CoalescingPolicy, Reader, MAX_SHARED_SPAN, REMOTE, SMALL_CHUNK_BYTES};
-use crate::array::{Body, Level};
+use crate::array::{Body, Cast, Level};
 use crate::codec::chain::expect_size;
+use crate::convert::convert;
 use crate::copy::{self, Axis};
 use crate::error::{Error, Result};
 use crate::pipeline::operation::{Executor, Portion};
@@ -148,7 +149,7 @@ impl Reader<'_> {
             let _permit = self.operation.store.coding_permit()?;
             return self.deliver(portion, target, bytes, 0);
         }
-        if let Some((from, out)) = target.run(portion) {
+        if let Some((from, out)) = self.direct_target(portion, target) {
             source.read_at(from as u64, out)?;
             return self.finish(portion.level, out);
         }
@@ -195,7 +196,8 @@ impl Reader<'_> {
         }
         if let [read] = reads.items {
             let (portion, target) = (&reads.portion(read), read.target);
-            if let Some((_, out)) = target.run(portion).filter(|(_, out)| out.len() == total) {
+            if let Some((_, out)) = self.direct_target(portion, target).filter(|(_, out)| out.len() == total)
+            {
                 level.bytes_codecs.decode_into(bytes, out, scratch)?;
                 return self.finish(level, out);
             }
@@ -210,6 +212,19 @@ impl Reader<'_> {
         let out = sized(decoded, total)?;
         level.bytes_codecs.decode_into(bytes, out, scratch)?;
         self.deliver_all(reads, out)
+    }
+
+    /// Return the caller's buffer for `portion`, and its byte offset in the decoded chunk, if the
+    /// engine can decode into the buffer.
+    fn direct_target<'t>(
+        &self,
+        portion: &Portion<'_, '_>,
+        target: &'t Target<'_>,
+    ) -> Option<(usize, &'t mut [u8])> {
+        match self.array.cast {
+            None => target.run(portion),
+            Some(_) => None,
+        }
     }
 
     /// Convert bytes in the caller's buffer from the stored form.
@@ -240,6 +255,14 @@ impl Reader<'_> {
             self.check_selected(portion, decoded, low)?;
         }
         let swap = portion.level.swap();
+        if let Some(cast) = &self.array.cast {
+            if swap < 2 {
+                return deliver_cast(cast, portion, target, decoded, low);
+            }
+            let mut native = decoded.to_vec();
+            copy::swap_in_place(&mut native, swap);
+            return deliver_cast(cast, portion, target, &native, low);
+        }
         portion.each_copy(Direction::FromCell, |copy| {
             let item = copy.item(swap);
             // SAFETY: `decoded` covers the span of the portion, the caller of `read` guarantees the
@@ -265,6 +288,26 @@ impl Reader<'_> {
             Err(bad_bool())
         }
     }
+}
+
+/// Convert `portion` of `decoded`, which contains the decoded chunk in native byte order from byte
+/// `low`.
+fn deliver_cast(
+    cast: &Cast,
+    portion: &Portion<'_, '_>,
+    target: &Target<'_>,
+    decoded: &[u8],
+    low: usize,
+) -> Result<()> {
+    let (source_type, target_type) = cast.numbers();
+    let mut result = Ok(());
+    portion.each_copy(Direction::FromCell, |copy| {
+        let from = decoded.as_ptr().wrapping_offset(copy.cell - low as isize);
+        let to = target.out.0.wrapping_offset(copy.caller);
+        // SAFETY: as in `deliver`; `Cast::check` compared the types with the sizes of the items.
+        result = unsafe { convert(copy.axes, (from, source_type), (to, target_type)) };
+    });
+    result
 }
 
 fn bad_bool() -> Error {

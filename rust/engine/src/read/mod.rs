@@ -287,7 +287,10 @@ impl<'a> Reader<'a> {
     fn deliver_fill(&self, reads: &ChunkReads<'_, '_>) -> Result<()> {
         reads.each(|portion, target| {
             portion.each_copy(Direction::FromCell, |copy| {
-                let value = &self.array.fill[copy.field.item..][..copy.field.bytes];
+                let value = match self.array.cast {
+                    None => &self.array.fill[copy.field.item..][..copy.field.bytes],
+                    Some(_) => self.array.delivered_fill(),
+                };
                 // SAFETY: the caller of `read` guarantees every offset of the selection.
                 unsafe { copy::fill(target.out.0.offset(copy.caller), copy.axes, value) }
             });

@@ -247,6 +247,18 @@ impl Selection {
         Ok(self)
     }
 
+    /// Return whether it has no index lists and touches at most `limit` cells of a grid.
+    pub fn touches_at_most(&self, cell: &[u64], limit: u64) -> bool {
+        let cells = |(form, &length): (&AxisForm, &u64)| {
+            let AxisForm::Range(range) = form else { return None };
+            let (first, last) = if range.count > 0 { range.bounds() } else { (0, 0) };
+            Some((last as u64).checked_div(length)? - (first as u64).checked_div(length)? + 1)
+        };
+        let total =
+            self.axes.iter().zip(cell).map(cells).try_fold(1u64, |total, cells| total.checked_mul(cells?));
+        cell.len() == self.axes.len() && total.is_some_and(|total| total <= limit)
+    }
+
     /// Return the whole selection as one piece.
     pub fn piece(&self) -> Piece<'_> {
         let axes = self.axes.iter().map(|form| match form {

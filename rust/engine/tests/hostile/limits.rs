@@ -39,6 +39,7 @@ fn codecs_for_handles_and_items_are_not_interchangeable() {
             keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
             store_fill: true,
             missing: Missing::Fill,
+            cast: None,
         };
         let error = Array::compile(plan).err().unwrap();
         assert!(error.message.contains("does not fit the elements"), "{error:?}");

@@ -158,6 +158,7 @@ fn compile(shape: &[u64], chunk_shape: &[u64], chain: Chain) -> Result<Array, Er
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: true,
         missing: Missing::Fill,
+        cast: None,
     })
 }
 
@@ -174,6 +175,7 @@ fn compile_text(levels: &[Level], codec: u8) -> Array {
         keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
         store_fill: true,
         missing: Missing::Fill,
+        cast: None,
     })
     .unwrap()
 }

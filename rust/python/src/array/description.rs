@@ -6,7 +6,7 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use tessarr_engine::array::{
-    Array, ArrayBytes, Chain, ChainProvider, ForeignKeys, Grid, KeyEncoding, Missing, Plan,
+    Array, ArrayBytes, Cast, Chain, ChainProvider, ForeignKeys, Grid, KeyEncoding, Missing, Plan,
 };
 use tessarr_engine::codec::chain::BytesCodecs;
 use tessarr_engine::grid::DimGrid;
@@ -43,13 +43,15 @@ impl Description {
             keys: keys(&get(description, "keys")?)?,
             store_fill: get(description, "store_fill")?.extract()?,
             missing: missing(description)?,
+            cast: cast(description)?,
         };
+        let item_bytes = plan.cast.as_ref().map_or(plan.item_bytes, |cast| cast.fill.len());
         let fits = match elements {
-            Elements::Fixed => dtype.itemsize() == plan.item_bytes && !dtype.has_object(),
+            Elements::Fixed => dtype.itemsize() == item_bytes && !dtype.has_object(),
             _ => elements.accepts(dtype.kind()),
         };
         if !fits {
-            return Err(argument(py, format!("items of {dtype} are not {} plain bytes", plan.item_bytes)));
+            return Err(argument(py, format!("items of {dtype} are not {item_bytes} plain bytes")));
         }
         let array = Array::compile(plan).map_err(|error| to_py(py, error))?;
         Ok(Description::of(array, dtype.unbind(), Arc::new(elements)))
@@ -96,6 +98,13 @@ fn missing(description: &Bound<'_, PyDict>) -> PyResult<Missing> {
             Err(argument(description.py(), format!("{other:?} is nothing to do where nothing is stored")))
         }
     }
+}
+
+/// Return the conversion that reads perform, if any.
+fn cast(description: &Bound<'_, PyDict>) -> PyResult<Option<Cast>> {
+    let Some(cast) = description.get_item("cast")? else { return Ok(None) };
+    let (source, target, fill) = cast.extract()?;
+    Ok(Some(Cast { source, target, fill }))
 }
 
 /// Return the chunk grid: chunks of one shape with their codec chain, or cuts with a function that

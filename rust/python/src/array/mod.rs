@@ -25,7 +25,7 @@ use tessarr_engine::index_space::Dim;
 use tessarr_engine::pipeline::missing_array::ArrayPresence;
 use tessarr_engine::pipeline::operation::{Interrupt, Operation};
 use tessarr_engine::pool::{self, Mailbox};
-use tessarr_engine::selection::{Field, Request, Selection};
+use tessarr_engine::selection::{Field, Selection};
 use tessarr_engine::store::{ChunkCache, Store as EngineStore};
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::write_buffer as engine_buffer;
@@ -41,7 +41,7 @@ pub(crate) use write_buffer::store_below;
 use write_buffer::{keys, BufferScope, WriteBuffer};
 
 use crate::array::description::Description;
-use crate::array::selection::{basic, requests, Along, AxisArgument};
+use crate::array::selection::{basic, box_requests, requests, Along, AxisArgument};
 use crate::index_space::View;
 use crate::runtime::error::{foreign, to_py};
 use crate::runtime::once_cell::intern;
@@ -106,6 +106,9 @@ impl ArrayBase {
         let operation = self.operation(state, store, interrupt);
         let at = memory.address;
         if writes {
+            if state.array.cast.is_some() {
+                return Err(Error::new(Kind::ReadOnly, "the array is a view that casts elements"));
+            }
             operation.check_array()?;
         }
         // SAFETY: `requests` created the selection from the shape and strides of the memory at the
@@ -439,9 +442,11 @@ impl ArrayBase {
         out: Bound<'_, PyUntypedArray>,
         fields: Option<Fields>,
     ) -> PyResult<PreparedRead> {
-        let state = slf.get().state();
+        let (state, result) = (slf.get().state(), out.clone().into_any().unbind());
+        if out.is_empty() {
+            return Ok(PreparedRead::of(None, result));
+        }
         let selection = check_selection(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
-        let result = out.clone().into_any().unbind();
         Ok(PreparedRead::of(Some(Self::prepare_part(slf, state, selection, out, false)?), result))
     }
 
@@ -518,7 +523,8 @@ fn check_items(
             let inside = |&(_, caller, bytes): &(usize, usize, usize)| {
                 caller.checked_add(bytes).is_some_and(|end| end <= item_bytes)
             };
-            let plain = description.elements.is_fixed() && !dtype.has_object();
+            let stored = description.elements.is_fixed() && description.array.cast.is_none();
+            let plain = stored && !dtype.has_object();
             plain && !fields.is_empty() && fields.iter().all(inside)
         }
     };
@@ -558,17 +564,8 @@ fn fits(description: &Description, buffer: &Bound<'_, PyUntypedArray>) -> bool {
     if !description.elements.is_fixed() {
         return description.elements.accepts(dtype.kind());
     }
-    dtype.is_equiv_to(description.dtype.bind(py)) && dtype.itemsize() == description.array.item_bytes
-}
-
-/// Return the requests for a box. `strides` has one entry for each axis that the result keeps.
-fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {
-    let mut strides = strides.iter().copied();
-    let request = |along: &Along| {
-        let stride = if along.dropped { 0 } else { strides.next().unwrap_or(0) };
-        Request::Range { start: along.start, step: along.step, count: along.count, stride }
-    };
-    axes.iter().map(request).collect()
+    dtype.is_equiv_to(description.dtype.bind(py))
+        && dtype.itemsize() == description.array.delivered_fill().len()
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

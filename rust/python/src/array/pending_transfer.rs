@@ -164,24 +164,28 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     crate::runtime::atexit::attached(move |py| pending.into_iter().for_each(|one| one.complete(py)));
 }
 
-/// Run the parts concurrently, and those that read the same array as one read. If the store waits,
-/// the future of each transfer completes when the transfer ends; other futures complete at the end,
-/// because completing them takes longer than the transfers. An exception of a signal handler ends
-/// the parts that check for it.
+/// Run the parts of transfers. If the store waits, the future of each transfer completes when the
+/// transfer ends; other futures complete at the end, because completing them takes longer than the
+/// transfers.
 fn run_parts(pending: &[RunningTransfer], interrupt: Option<Interrupt<'_>>) -> Result<()> {
     let places: Vec<(&RunningTransfer, usize)> =
         pending.iter().flat_map(|one| (0..one.transfer.parts.len()).map(move |part| (one, part))).collect();
     let parts: Vec<&Part> = places.iter().map(|&(one, part)| &one.transfer.parts[part]).collect();
-    let concurrency = concurrency(pending.iter().map(|one| &one.transfer));
-    let waits = concurrency > pool::threads();
+    let waits = concurrency(pending.iter().map(|one| &one.transfer)) > pool::threads();
     let left = AtomicUsize::new(pending.len());
-    let end = |index: usize, done| {
+    run_grouped(&parts, interrupt, &|index: usize, done| {
         let (one, part) = places[index];
         if one.end(part, done) && left.fetch_sub(1, Ordering::Relaxed) > 1 && waits {
             crate::runtime::atexit::attached(|py| one.complete(py));
         }
-    };
-    let alike = group_by_array(&parts);
+    })
+}
+
+/// Run the parts concurrently, and those that read the same array as one read. `end` receives the
+/// result of each part. An exception of a signal handler ends the parts that check for it.
+fn run_grouped(parts: &[&Part], interrupt: Option<Interrupt<'_>>, end: Ended<'_>) -> Result<()> {
+    let concurrency = parts.iter().map(|part| part.concurrency()).max().unwrap_or(0);
+    let alike = group_by_array(parts);
     let some = |number: usize| {
         let (reads, exit) = (&alike[number], OnceLock::new());
         let ended = |index: usize, done: Result<Arena>| {
@@ -192,7 +196,7 @@ fn run_parts(pending: &[RunningTransfer], interrupt: Option<Interrupt<'_>>) -> R
             }
         };
         let work = || {
-            run_group(&parts, reads, interrupt, &ended);
+            run_group(parts, reads, interrupt, &ended);
             Ok(())
         };
         if let Err(error) = pool::guarded(work) {
@@ -201,10 +205,23 @@ fn run_parts(pending: &[RunningTransfer], interrupt: Option<Interrupt<'_>>) -> R
         exit.into_inner().map_or(Ok(()), Err)
     };
     let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
-    match waits {
+    match concurrency > pool::threads() {
         true => pool::wait_for(alike.len(), concurrency, asked, &some),
         false => pool::parallel_for(alike.len(), usize::MAX, asked, &some),
     }
+}
+
+/// Read the parts in the calling thread and the workers; Ctrl-C raises the pending exception.
+pub(super) fn read_parts(py: Python<'_>, parts: &[Part]) -> PyResult<()> {
+    let results: Vec<OnceLock<Result<Arena>>> = parts.iter().map(|_| OnceLock::new()).collect();
+    let references: Vec<&Part> = parts.iter().collect();
+    let end = |index: usize, done| drop(results[index].set(done));
+    let run = |interrupt: Interrupt<'_>| run_grouped(&references, Some(interrupt), &end);
+    let done = py.detach(|| run_interruptibly(run)).and_then(|done| done);
+    done.map_err(|error| to_py(py, error))?;
+    let unread = || Err(Error::internal("a read was not begun"));
+    let mut results = parts.iter().zip(results);
+    results.try_for_each(|(part, done)| part.deliver(py, done.into_inner().unwrap_or_else(unread)))
 }
 
 /// Group the parts that read the same array, also if it was opened more than once. An array with a

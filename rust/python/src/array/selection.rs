@@ -71,6 +71,16 @@ fn along(entry: &Bound<'_, PyAny>, size: u64) -> Option<Along> {
     })
 }
 
+/// Return the requests for a box. `strides` has one entry for each axis that the result keeps.
+pub(crate) fn box_requests<'a>(axes: &[Along], strides: &[isize]) -> PerAxis<Request<'a>> {
+    let mut strides = strides.iter().copied();
+    let request = |along: &Along| {
+        let stride = if along.dropped { 0 } else { strides.next().unwrap_or(0) };
+        Request::Range { start: along.start, step: along.step, count: along.count, stride }
+    };
+    axes.iter().map(request).collect()
+}
+
 /// One axis of a `tessarr.indexing.Selection`.
 pub(crate) enum AxisArgument<'py> {
     Range(i64, i64, usize),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessarr.array.small_reads import small_chunk_shape
 from tessarr.codec import Bytes
 from tessarr.flow.create import dump_documents
 from tessarr.indexing.fields import Fields, find_fields
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject, Shape
 
 __all__ = ["ArrayProperties", "properties_of"]
-
-_SMALL_CHUNK_BYTES: Final = 1 << 16
 
 
 class ArrayProperties:
@@ -71,9 +69,7 @@ class ArrayProperties:
         simple = self.fields is None and self.inner is None
         self.plain = simple and self.as_stored and not self.stored.hasobject
         """Whether the engine reads the elements without conversion."""
-        chunk = meta.chunk_shape
-        small = prod(chunk) * data_type.item_bytes <= _SMALL_CHUNK_BYTES
-        self.small_chunk_shape: Shape = chunk if small else ()
+        self.small_chunk_shape: Shape = small_chunk_shape(meta)
         """The shape of chunks that are small enough to be read without a thread."""
 
     @property

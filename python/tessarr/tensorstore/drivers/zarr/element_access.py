@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final
-from weakref import ref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessarr.array.small_reads import FEW_CHUNKS, SmallReads
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space import IndexTransform, lower
 from tessarr.index_space.output_index_map import evaluate_map
-from tessarr.store import LocalStore, MemoryStore, Store
 from tessarr.tensorstore.batch import ReadGroup, start_read
 from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished, spawn
@@ -20,18 +19,15 @@ from tessarr.tensorstore.kvstore.local import is_fast_to_write
 from tessarr.tensorstore.schema.propagate import get_extents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
 
     from tessarr.array import Array
+    from tessarr.store import Store
     from tessarr.tensorstore.driver import StorageQuery
     from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
     from tessarr.tensorstore.drivers.zarr.inner_dimensions import InnerDimensions, InnerWrite
 
 __all__ = ["ElementAccess"]
-
-_FEW_CHUNKS: Final = 4
 
 
 class ElementAccess:
@@ -47,23 +43,19 @@ class ElementAccess:
 
     __slots__ = (
         "_base_store",
-        "_is_local",
-        "_last_read",
-        "_previous_read",
-        "in_memory",
+        "_small_reads",
         "properties",
     )
 
     def __init__(self, properties: ArrayProperties, store: Store) -> None:
         self.properties = properties
         self._base_store = store
-        self.in_memory = isinstance(store, MemoryStore)
+        self._small_reads = SmallReads(store)
+
+    @property
+    def in_memory(self) -> bool:
         """Whether requests need no I/O."""
-        self._is_local = self.in_memory or isinstance(store, LocalStore)
-        # The futures of the last two reads. If the caller holds both, it starts many reads before
-        # it waits, and threads read. If it waits for each read, this thread reads.
-        self._previous_read: Callable[[], Future[Any] | None] = _no_future
-        self._last_read: Callable[[], Future[Any] | None] = _no_future
+        return self._small_reads.in_memory
 
     @property
     def prefers_inline(self) -> bool:
@@ -95,7 +87,7 @@ class ElementAccess:
     def _is_small(self, view: IndexTransform) -> bool:
         """Return whether a view touches so few chunks that a hand-off takes longer."""
         chunk_shape = self.properties.small_chunk_shape
-        return bool(chunk_shape) and view._view.touches_at_most(chunk_shape, _FEW_CHUNKS)
+        return bool(chunk_shape) and view._view.touches_at_most(chunk_shape, FEW_CHUNKS)
 
     # Reading
 
@@ -140,16 +132,16 @@ class ElementAccess:
         read = array._prepare_view_read(view._view, properties.stored, out, properties.parts)
         if read.is_empty:
             return finished(read.run())
-        is_single = read_group is None or (self.in_memory and not read_group.waits)
-        swift = is_single and self._is_small(view)
-        if read_group is not None and not swift:
+        small_reads = self._small_reads
+        is_single = read_group is None or (small_reads.in_memory and not read_group.waits)
+        is_small = is_single and self._is_small(view)
+        if read_group is not None and not is_small:
             return read_group.read(read, array, self._base_store)
-        if swift and (self.in_memory or (self._is_local and self._previous_read() is None)):
+        if is_small and small_reads.runs_at_once():
             future = finished(read.run())
         else:
-            future = start_read(read, soon=swift)
-        if not self.in_memory:
-            self._previous_read, self._last_read = self._last_read, ref(future)
+            future = start_read(read, soon=is_small)
+        small_reads.record(future)
         return future
 
     def _split_elements(self, values: Any, inner: InnerDimensions) -> npt.NDArray[Any]:
@@ -184,7 +176,7 @@ class ElementAccess:
         if not chosen.size:
             return NOTHING
         ready = chosen.buffer(values)
-        if self._is_local and self._is_small(view):
+        if self._small_reads.is_local and self._is_small(view):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
             return spawn(write, here=self.prefers_inline)
         future: Future[None] = Future._pending()
@@ -287,7 +279,3 @@ def _convert_error(error: Exception) -> Exception:
     result = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
     result.__cause__ = error
     return result
-
-
-def _no_future() -> None:
-    """Return None in the position of a weak reference to a future."""
