@@ -1,9 +1,10 @@
-"""Fixtures with servers on loopback, for the tests of remote stores in every folder."""
+"""Fixtures of all folders: servers on loopback, and options of the process that tests change."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from stores import clouds, servers
 from stores.clouds import Cloud, WebServer
 from stores.servers import Proxy
+from tessarr.options import configure, current
 
 _SERVERS = {"s3", "moto", "gcs", "cloud", "versitygw", "fake_gcs", "azurite", "nginx"}
 
@@ -27,6 +29,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         names.update(str(value).partition(" ")[0] for value in values if isinstance(value, str))
         if names & _SERVERS:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True)
+def _keep_options() -> Iterator[None]:
+    """Restore the options of the process after each test."""
+    before = current()
+    yield
+    if current() != before:
+        configure(**{field.name: getattr(before, field.name) for field in fields(before)})
 
 
 @pytest.fixture(scope="module")
