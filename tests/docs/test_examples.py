@@ -15,6 +15,7 @@ PROGRAM_PACKAGES = {
     "bioimaging.md": ("ome_zarr", "dask", "zarr"),
     "dask.md": ("distributed", "zarr"),
     "icechunk.md": ("icechunk",),
+    "pytorch.md": (),
     "virtualizarr.md": ("virtualizarr", "h5netcdf", "icechunk", "obstore", "xarray"),
     "xarray.md": ("xarray",),
     "zarr-python.md": ("zarr",),
