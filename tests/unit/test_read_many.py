@@ -88,6 +88,16 @@ def test_stack_returns_one_array(array: tessarr.Array) -> None:
     np.testing.assert_array_equal(array.read_many([(1, 2), (3, 4)], stack=True), [12, 34])
 
 
+def test_out_has_precedence_over_stack(array: tessarr.Array) -> None:
+    """Values of `out` may differ from a new stack, in data type or as separate arrays."""
+    parts = [np.zeros(()), np.zeros(2)]
+    assert array.read_many([(1, 2), (3, [4, 5])], out=parts, stack=True) is not None
+    np.testing.assert_array_equal(parts[1], [34, 35])
+    stacked = np.zeros((1, 2), "f8")
+    assert array.read_many([(3, [4, 5])], out=stacked, stack=True) is stacked
+    np.testing.assert_array_equal(stacked, [[34, 35]])
+
+
 def test_stack_of_several_shapes_raises(array: tessarr.Array) -> None:
     with pytest.raises(ArgumentError, match=r"\(10,\) of int32 .*\(12,\).* pass stack=False") as e:
         array.read_many([0, (..., 0)], stack=True)

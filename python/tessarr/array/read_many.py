@@ -49,9 +49,9 @@ def read_pairs(pairs: Sequence[tuple[_Readable, Any]], out: Any, *, stack: bool)
     if out is None and not stack:
         planned = [array._plan_read(select, key, None) for array, key in pairs]
     else:
-        if out is None:
-            out = _new_stack(pairs)
-        planned = _plan_reads_into(pairs, out, is_new=stack)
+        stacked = _new_stack(pairs) if out is None else None
+        out = stacked if out is None else out
+        planned = _plan_reads_into(pairs, out, stacked)
     results = run_reads([read for read, _ in planned])
     values = [
         result if finish is None else finish(result)
@@ -80,9 +80,9 @@ def _value_type(array: _Readable, key: Any) -> tuple[Shape, np.dtype[Any]]:
 
 
 def _plan_reads_into(
-    pairs: Sequence[tuple[_Readable, Any]], out: Any, *, is_new: bool
+    pairs: Sequence[tuple[_Readable, Any]], out: Any, stacked: npt.NDArray[Any] | None
 ) -> list[_Plan]:
-    """Return reads into `out`, a list of destinations or an array of values."""
+    """Return reads into `out`: a list of destinations, an array of values, or the new `stacked`."""
     targets = _check_targets(out, len(pairs))
     planned: list[_Plan] = []
     for number, (array, key) in enumerate(pairs):
@@ -90,8 +90,8 @@ def _plan_reads_into(
         if read is not None:
             planned.append((read, None))
             continue
-        if is_new:
-            _check_stackable(targets, *_value_type(array, key))
+        if stacked is not None:
+            _check_stackable(stacked, *_value_type(array, key))
         # With an ellipsis, NumPy returns a view also of a single element.
         target = targets[number] if isinstance(targets, list) else targets[number, ...]
         planned.append(array._plan_read(select, key, target))

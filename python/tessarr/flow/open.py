@@ -78,7 +78,7 @@ class _ParsedNodes(dict[Any, "Node | None"]):
 
     def add(self, documents: object, meta: Node) -> None:
         """Add the metadata of a document, or of a tuple of documents."""
-        parts = documents if isinstance(documents, tuple) else (documents,)
+        parts: tuple[Any, ...] = documents if isinstance(documents, tuple) else (documents,)
         size_bytes = sum(len(part) for part in parts if part is not None)
         if size_bytes > _MAX_BYTES:
             return

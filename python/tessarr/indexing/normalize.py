@@ -418,10 +418,10 @@ class _JointArrays:
 
 def _broadcast_arrays(index_terms: list[Term], shape: Shape) -> _JointArrays | None:
     """Broadcast the index arrays of a key; None if there are none."""
-    match [term for term in index_terms if not isinstance(term, Integer)]:
-        case [Mask() as mask] if mask.values.ndim > 1:
-            count, axes = _select_true(mask)
-            return _JointArrays((count,), (count,), {axis: (0, axes[axis]) for axis in axes})
+    lists = [term for term in index_terms if not isinstance(term, Integer)]
+    if len(lists) == 1 and isinstance(lists[0], Mask) and lists[0].values.ndim > 1:
+        count, axes = _select_true(lists[0])
+        return _JointArrays((count,), (count,), {axis: (0, axes[axis]) for axis in axes})
     arrays: dict[int, npt.NDArray[Any]] = {}
     shapes: list[Shape] = []
     for term in index_terms:
@@ -429,9 +429,9 @@ def _broadcast_arrays(index_terms: list[Term], shape: Shape) -> _JointArrays | N
             arrays[term.axis] = term.values
             shapes.append(term.values.shape)
         elif isinstance(term, Mask):
-            lists = term.values.nonzero() if term.values.ndim else ()
-            arrays |= dict(enumerate(lists, start=term.axis))
-            shapes.append(lists[0].shape if lists else (int(term.values),))
+            indices = term.values.nonzero() if term.values.ndim else ()
+            arrays |= dict(enumerate(indices, start=term.axis))
+            shapes.append(indices[0].shape if indices else (int(term.values),))
     if not shapes:
         return None
     try:

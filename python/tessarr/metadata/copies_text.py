@@ -120,8 +120,9 @@ class CopiesText:
             edits.update(self._entries(path, documents))
         new_marks = {MARKS: self._dump(dict(marks), level) if marks else None}
         order = _ORDERS[form]
-        changes = [(level - 1, order, new_marks), (level, order, edits)]
-        return self._text.edit(changes, _INDENTS[form])
+        return self._text.edit(
+            ((level - 1, order, new_marks), (level, order, edits)), _INDENTS[form]
+        )
 
     def _entries(self, path: str, documents: Documents) -> dict[str, bytes | None]:
         """Return the texts of the copies of a node by name; None means no copy."""

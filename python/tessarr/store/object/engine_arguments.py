@@ -145,8 +145,8 @@ def _build(
     values: dict[str, Any] = {name: settings[name] for name in names}
     values["headers"] = tuple(settings.get("headers", {}).items())
     values["forbidden_is_absent"] = 403 in settings.get("missing_status", ())
-    connection = build_connection(settings, scheme)
-    return EngineArguments(*location, options, connection, **{**values, **further})
+    values.update(further)
+    return EngineArguments(*location, options, build_connection(settings, scheme), **values)
 
 
 def _to_option_text(value: Any) -> str:

@@ -84,9 +84,9 @@ class ObjectStore(DescribedStore):
         settings = interpret_options(cls._table, options, cls.__name__)
         arguments = cls._resolve(*location.values(), settings)
         settings["read_only"] = arguments.read_only
-        pairs = [*arguments.options.items()]
-        engine = _engine.ObjectStore(**{**arguments._asdict(), "options": pairs})
-        return cls._build({**location, **settings}, engine)
+        keywords: dict[str, Any] = arguments._asdict()
+        keywords["options"] = [*arguments.options.items()]
+        return cls._build({**location, **settings}, _engine.ObjectStore(**keywords))
 
     @classmethod
     def _locate(cls, url: str) -> ObjectURL:
