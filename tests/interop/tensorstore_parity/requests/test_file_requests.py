@@ -58,7 +58,7 @@ READS = {
         "chunks",
         reads(ELEMENT),
         {"pool": "cache_pool#big", "recheck_cached_metadata": True},
-        reads(s_[...], s_[50, 50]),  # the chunks of the first read arrive in any order
+        reads(ELEMENT, s_[3, 40], s_[40, 3], s_[50, 50]),  # all chunks, one after another
         cache={"total_bytes_limit": 5000},
     ),
     "format_2_chunk": Program((1, 1, 0), "format 2", reads(ELEMENT)),
