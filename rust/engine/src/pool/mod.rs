@@ -557,7 +557,13 @@ impl Pool {
 /// Return whether there is memory for another thread: the system ends the process if a thread that
 /// has started finds none for its own data.
 fn has_memory_for_thread() -> bool {
-    Vec::<u8>::new().try_reserve_exact(MEMORY_OF_THREAD).is_ok()
+    // SAFETY: the memory is not used. The C library allocates the data of threads, and the
+    // compiler must not leave out an allocation that only shows whether it is possible.
+    unsafe {
+        let memory = std::hint::black_box(libc::malloc(MEMORY_OF_THREAD));
+        libc::free(memory);
+        !memory.is_null()
+    }
 }
 
 /// Register once the handler that clears the pools in forked children.
