@@ -467,7 +467,14 @@ impl Pool {
             PoolKind::Help => "tessarr-wait",
         };
         let builder = std::thread::Builder::new().name(format!("{name}-{number}"));
-        if has_memory_for_thread() && builder.spawn(move || self.serve(number)).is_ok() {
+        let (sender, started) = std::sync::mpsc::channel::<()>();
+        let serve = move || {
+            Scratch::with(|_| {}); // what the thread keeps is there before work fills the memory
+            drop(sender);
+            self.serve(number);
+        };
+        if has_memory_for_thread() && builder.spawn(serve).is_ok() {
+            _ = started.recv(); // until then this thread takes no memory
             return;
         }
         // The system has no more threads: callers run their jobs alone, and this thread runs the
@@ -485,7 +492,6 @@ impl Pool {
 
     /// The main loop of a worker.
     fn serve(&'static self, number: usize) {
-        Scratch::with(|_| {}); // what the thread keeps is there before its work fills the memory
         let mut state = self.lock();
         state.starting -= 1;
         loop {
