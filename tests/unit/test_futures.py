@@ -88,6 +88,22 @@ def test_cancelled_read_and_write_do_no_work(store: Gated) -> None:
     assert not any(key in store.calls for key in ("c/2", "c/3"))
 
 
+def test_awaited_cancelled_future_raises_error_of_asyncio(store: Gated) -> None:
+    """Tasks and time limits of asyncio recognize only this class."""
+    array = tessarr.open_array(store)
+    running = busy(array)
+    future = array.read(slice(2, 4))
+    assert future.cancel()
+
+    async def wait() -> None:
+        await future
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(wait())
+    store.gate.set()
+    running[0].result()
+
+
 def test_cancelled_future_frees_its_buffer(store: Gated) -> None:
     """The memory of the result is free while other work still runs."""
     array = tessarr.open_array(store)

@@ -1,7 +1,8 @@
 """Arrays with methods to ``await``, named as in zarr-python 3.
 
-Reads and writes block no thread: the engine completes a future. Methods with a sequence of
-requests run in a thread of the event loop's executor.
+Reads and writes block no thread: the engine completes a future. Only small reads of local files and
+memory run at once, in the calling thread. Methods with a sequence of requests run in a thread of
+the event loop's executor.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _new_stack(pairs: Sequence[tuple[_Readable, Any]]) -> npt.NDArray[Any]:
 
 
 def _value_type(array: _Readable, key: Any) -> tuple[Shape, np.dtype[Any]]:
-    """Return the shape and data type of a value; a data type can have axes of its own."""
+    """Return the shape and data type of a value; a data type can add axes."""
     selection, fields = array._select_key(select, key)
     if fields is None:
         return selection.shape, array._meta.data_type.numpy

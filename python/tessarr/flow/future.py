@@ -140,7 +140,7 @@ class Future(concurrent.futures.Future[T]):
                 ends.get(timeout=None if timeout is None else max(0.0, timeout))
 
     def __await__(self) -> Generator[Any, None, T]:
-        if self.done():
+        if self.done() and not self.cancelled():
             return self.result()
         import asyncio
 
