@@ -6,7 +6,6 @@ Reading needs xarray; writing needs zarr-python 3, too, of which xarray's writer
 from __future__ import annotations
 
 import os
-from copy import deepcopy
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
@@ -364,10 +363,7 @@ def _iterate_groups(group: Group, path: str) -> Iterator[tuple[str, Group]]:
 
 def _get_dimensions(array: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the names of the dimensions of an array, and its other attributes."""
-    attributes = {
-        name: deepcopy(value) if isinstance(value, dict | list) else value
-        for name, value in array.metadata.attributes.items()
-    }
+    attributes = array.metadata.attributes
     names = array.dimension_names if array.zarr_format == 3 else attributes.pop(_DIMENSIONS, None)
     if names is None and array.zarr_format == 2:
         names = array.dimension_names  # of NCZarr

@@ -475,7 +475,7 @@ def _parse_settings(
 def _rebind_group(group: Group, runtime: Mapping[str, Any]) -> Group:
     """Return a new group with runtime settings."""
     settings: dict[str, Any] = {"read_only": False, **runtime}
-    rebound: Group = bind_node(group.metadata, group._store, group.path, **settings)
+    rebound: Group = bind_node(group._metadata, group._store, group.path, **settings)
     return rebound
 
 

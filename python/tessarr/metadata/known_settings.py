@@ -25,7 +25,12 @@ _DATA_TYPES: Final[dict[Any, str]] = {
     for data_type in map(np.dtype, "?bBhHiIqQefdFD")
     for like in (data_type.name, data_type.str, data_type.str[1:], data_type.type)
 } | {like: np.dtype(like).str for like in (bool, int, float, complex)}
-_EXTENSIBLE: Final = frozenset(("codecs", "compressors", "filters", "serializer", "object_codec"))
+_EXTENSIBLE: Final = frozenset(
+    {
+        *("codecs", "compressors", "filters", "serializer", "object_codec"),
+        *("chunk_key_encoding", "storage_transformers"),
+    }
+)
 """Settings with names that a program can register: the memo accepts only their defaults."""
 
 _UNKNOWN: Final = object()

@@ -11,7 +11,7 @@ import copy
 import math
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
 from tessarr.dtype import Boolean
@@ -62,7 +62,7 @@ class ArrayMeta:
     codecs : Chain
         The codecs of a chunk.
     attributes : dict
-        The user's attributes. Do not modify this dictionary: copy it.
+        The user's attributes. Nodes share this dictionary: change only that of `detached`.
     axis_names : tuple of (str or None), optional
         The names of the axes; always None in format 2.
     storage_transformers : tuple of StorageTransformer
@@ -139,6 +139,15 @@ class ArrayMeta:
     def with_attributes(self, attributes: JSONObject) -> ArrayMeta:
         """Return the metadata with other attributes."""
         new = replace(self, attributes=attributes)
+        object.__setattr__(new, "shared", self.shared)
+        return new
+
+    def detached(self) -> ArrayMeta:
+        """Return equal metadata with own copies of the dictionaries.
+
+        Nodes share metadata through memos; a caller may change the dictionaries of the result.
+        """
+        new = _copy_dictionaries(self)
         object.__setattr__(new, "shared", self.shared)
         return new
 
@@ -271,7 +280,7 @@ class GroupMeta:
     zarr_format : {2, 3}
         The format of the document.
     attributes : dict
-        The user's attributes. Do not modify this dictionary: copy it.
+        The user's attributes. Nodes share this dictionary: change only that of `detached`.
     extra : dict
         Additional members with ``must_understand: false``.
     consolidated : JSON, optional
@@ -292,6 +301,10 @@ class GroupMeta:
         """Use the memo of other metadata with the same consolidated metadata, and return these."""
         object.__setattr__(self, "derived", other.derived)
         return self
+
+    def detached(self) -> GroupMeta:
+        """Return equal metadata with own copies of the attributes and additional members."""
+        return _copy_dictionaries(self).share_derived(self)
 
     @property
     def document_format(self) -> ZarrFormat:
@@ -314,6 +327,14 @@ NodeOrError: TypeAlias = (
     "ArrayMeta | GroupMeta | MetadataError | UnsupportedError | AccessError | DataError"
 )
 """The result of a listing for a path: the metadata, or the error of reading it."""
+
+
+T = TypeVar("T", ArrayMeta, GroupMeta)
+
+
+def _copy_dictionaries(meta: T) -> T:
+    attributes, extra = copy.deepcopy((meta.attributes, meta.extra))
+    return replace(meta, attributes=attributes, extra=extra)
 
 
 _writers: Final[dict[int, Callable[[Any], JSONObject]]] = {}

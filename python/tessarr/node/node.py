@@ -95,8 +95,11 @@ class Node(Generic[Meta]):
 
     @property
     def metadata(self) -> Meta:
-        """The metadata in the model of format 3. Do not modify it."""
-        return self._metadata
+        """The metadata in the model of format 3.
+
+        Changes of its dictionaries affect no node: set attributes with `attrs`.
+        """
+        return self._metadata.detached()
 
     @property
     def _metadata(self) -> Meta:

@@ -9,6 +9,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError
+from tessarr.format import chunk_key_encoding
 from tessarr.metadata import known_settings
 from tessarr.metadata.build import build_array_meta
 from tessarr.metadata.known_settings import build_known_meta
@@ -108,6 +109,8 @@ def test_memo_is_bounded() -> None:
         {"dtype": "bfloat16"},
         {"fill_value": np.float64(1)},
         {"shape": np.int64(3)},
+        {"chunk_key_encoding": "v2"},
+        {"chunk_key_encoding": ("default", ".")},
     ],
 )
 def test_names_that_programs_register_and_objects_are_built_each_time(
@@ -115,3 +118,37 @@ def test_names_that_programs_register_and_objects_are_built_each_time(
 ) -> None:
     build_known_meta({"shape": 3, **settings})
     assert not known_settings._built
+
+
+def test_setting_changed_by_registration_is_not_taken_from_memo(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program may register its own class for the name of an encoding or a transformer."""
+
+    class OwnKeys(chunk_key_encoding.V2Keys):
+        pass
+
+    build_known_meta({"shape": 3, "chunk_key_encoding": "v2"})
+    monkeypatch.setitem(chunk_key_encoding._encodings, "v2", OwnKeys)
+    meta = build_known_meta({"shape": 3, "chunk_key_encoding": "v2"})
+    assert type(meta.chunk_key_encoding) is OwnKeys
+
+
+@pytest.mark.parametrize("attributes", [None, {"a": [1]}])
+def test_changed_metadata_dictionaries_affect_no_other_node(
+    attributes: Any, zarr_format: Any
+) -> None:
+    """Nodes with equal metadata share the values of memos, and dictionaries are mutable."""
+    group: Any = tessarr.create_group(None, zarr_format=zarr_format, attributes=attributes)
+    for name in "ab":
+        group.create_array(name, shape=3, attributes=attributes)
+    for node in (group, group["a"], tessarr.open_array(group.store, path="a")):
+        copied = node.metadata
+        copied.attributes.setdefault("a", []).append(2)
+        copied.attributes["new"] = 1
+        copied.extra["new"] = 1
+    group.create_array("c", shape=3, attributes=attributes)
+    opened: Any = tessarr.open_group(group.store)
+    for node in (group, opened, *(parent[name] for parent in (group, opened) for name in "abc")):
+        assert dict(node.attrs) == (attributes or {})
+        assert node.metadata.extra == {}
