@@ -13,6 +13,7 @@ import pytest
 
 import tessarr
 from calls import record_calls
+from tessarr.codecs import ShardingIndexed
 from tessarr.errors import DataError
 from tessarr.stores import LocalStore
 
@@ -73,6 +74,37 @@ def test_large_reads_go_to_workers(tmp_path: Path) -> None:
     for array, key in ((small, slice(12)), (small, [1, 5, 2]), (large, slice(3))):
         calls = engine_calls(lambda array=array, key=key: array.read(key).result())
         assert calls == {"PreparedRead.run": 0, "start_reads": 1}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "settings"),
+    [
+        ("string", {"chunks": 4}),
+        ("bytes", {"chunks": 4}),
+        ("string", {"chunks": 4, "shards": 8}),
+        ("u1", {"codecs": [ShardingIndexed([10], ["zstd"]), "zstd"], "chunks": 100_000}),
+        ("u1", {"codecs": [ShardingIndexed([10], ["zstd"]), "crc32c"], "chunks": 100_000}),
+        ("u1", {"chunks": 1, "shards": 100_000}),
+        ("u1", {"codecs": [ShardingIndexed([50_000], [ShardingIndexed([1])])], "chunks": 100_000}),
+    ],
+)
+def test_read_with_hidden_work_is_not_small(
+    dtype: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Elements may have any length, codecs may enclose a shard, and an index may be long."""
+    array = tessarr.create_array(tmp_path, shape=100_000, dtype=dtype, **settings)
+    array[1] = {"string": "1", "bytes": b"1"}.get(dtype, 1)
+    calls = engine_calls(lambda: array.read(1).result())
+    assert calls == {"PreparedRead.run": 0, "start_reads": 1}
+
+
+def test_read_of_small_shard_with_outer_codecs_is_small(tmp_path: Path) -> None:
+    codecs = [ShardingIndexed([10], ["zstd"]), "crc32c"]
+    array = tessarr.create_array(tmp_path, shape=1000, dtype="u1", codecs=codecs, chunks=100)
+    calls = engine_calls(lambda: array.read(slice(0, 400, 100)).result())
+    assert calls == {"PreparedRead.run": 1, "start_reads": 0}
+    calls = engine_calls(lambda: array.read(slice(0, 500, 100)).result())
+    assert calls == {"PreparedRead.run": 0, "start_reads": 1}
 
 
 def test_read_of_a_store_that_may_wait_does_not_block() -> None:

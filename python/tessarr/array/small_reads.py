@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
+from tessarr.codec import ShardingIndexed
 from tessarr.store import LocalStore, MemoryStore, Store
 
 if TYPE_CHECKING:
@@ -18,13 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["FEW_CHUNKS", "SmallReads", "small_chunk_shape"]
 
 _SMALL_CHUNK_BYTES: Final = 1 << 16
+_SMALL_INDEX_BYTES: Final = 1 << 18
+_INDEX_ENTRY_BYTES: Final = 16
 
 FEW_CHUNKS: Final = 4
 """A small read touches at most this number of chunks."""
 
 
 def small_chunk_shape(meta: ArrayMeta) -> Shape:
-    """Return the shape of chunks or subchunks; an empty one if they are too large for small reads.
+    """Return the shape of the parts that a read decodes as a whole; an empty one if not small.
+
+    The parts are chunks or subchunks; with codecs around shards, whole shards. They are not small
+    if their elements have any length, or if the indexes of their shards are long.
 
     Examples
     --------
@@ -36,10 +42,24 @@ def small_chunk_shape(meta: ArrayMeta) -> Shape:
     """
     shape: Shape | None = meta.derived.get(small_chunk_shape)
     if shape is None:
-        chunk = meta.chunk_shape
-        is_small = prod(chunk) * meta.data_type.item_bytes <= _SMALL_CHUNK_BYTES
-        shape = meta.derived[small_chunk_shape] = chunk if is_small else ()
+        shape = meta.derived[small_chunk_shape] = _find_small_shape(meta)
     return shape
+
+
+def _find_small_shape(meta: ArrayMeta) -> Shape:
+    if meta.data_type.elements is not None:
+        return ()
+    chain, spec = meta.codecs, meta.chunk_spec
+    index_bytes, is_whole = 0, False
+    while isinstance(sharding := chain.array_bytes, ShardingIndexed):
+        is_whole |= bool(chain.bytes_bytes)
+        shard = chain.encoded_spec(spec)
+        spec = sharding.subchunk_spec(shard)
+        index_bytes += _INDEX_ENTRY_BYTES * prod(shard.shape) // prod(spec.shape)
+        chain = sharding.codecs
+    shape = meta.chunk_spec.shape if is_whole else meta.chunk_shape
+    is_small = prod(shape) * meta.data_type.item_bytes <= _SMALL_CHUNK_BYTES
+    return shape if is_small and index_bytes <= _SMALL_INDEX_BYTES else ()
 
 
 class SmallReads:
