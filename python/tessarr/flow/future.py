@@ -15,6 +15,7 @@ from operator import attrgetter
 from threading import Condition, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tessarr.flow.event_loop import is_turn_due
 from tessarr.format.registry import set_public_module
 
 __all__ = ["Future"]
@@ -141,6 +142,8 @@ class Future(concurrent.futures.Future[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         if self.done() and not self.cancelled():
+            if is_turn_due():
+                yield
             return self.result()
         import asyncio
 

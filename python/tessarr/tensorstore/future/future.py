@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, Type
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import TooLargeError
+from tessarr.flow.event_loop import is_turn_due
 from tessarr.format.registry import set_public_module
 from tessarr.tensorstore.future.executor import (
     is_interruptible,
@@ -448,6 +449,8 @@ class Future(Generic[T]):
             except asyncio.CancelledError:
                 self.cancel()
                 raise
+        elif is_turn_due():
+            yield
         return self.result()
 
     def __reduce__(self) -> NoReturn:
