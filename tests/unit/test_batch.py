@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ import tessarr
 from stores.failing import Stopping
 from tessarr.errors import ReadOnlyError, TessarrWarning
 from tessarr.flow import changes
+from tessarr.metadata.copies_text import CopiesText
 from tessarr.store.wrappers.instrumented import CountingStore
 
 # Untyped, because the test knows the kind of each member.
@@ -66,9 +68,9 @@ def contents(group: Any) -> dict[str, Any]:
     return {path: (node.attrs.asdict(), getattr(node, "shape", None)) for path, node in nodes}
 
 
-def check_current(store: Any, zarr_format: int) -> None:
+def check_current(store: Any, zarr_format: int, groups: Any = ("", "g")) -> None:
     """Check that all copies are current and unmarked."""
-    for group in ("", "g"):
+    for group in groups:
         assert tessarr.consolidated_differences(store, path=group or None) == {}
         assert marks(store, zarr_format, f"{group}/" if group else "") == {}
 
@@ -294,6 +296,128 @@ def test_consolidate_metadata_in_batch(zarr_format: Any) -> None:
         root["g/a"].attrs["x"] = 4
         tessarr.remove_consolidated(items)
     assert not open_group(items, "r").consolidated
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("removed", ["", "g"])
+def test_end_of_batch_does_not_restore_removed_copies(
+    edit: str, removed: str, zarr_format: Any
+) -> None:
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with root.batch():
+            EDITS[edit](root)
+            tessarr.remove_consolidated(items, path=removed or None)
+    check_current(items, zarr_format, groups={"", "g"} - {removed})
+    assert not open_group(items, "r", path=removed).consolidated
+
+
+def test_end_of_batch_does_not_restore_deleted_group(zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with root.batch():
+            root.move("g/h", "g/i")
+            del root["g"]
+            root.create_group("g")
+    check_current(items, zarr_format, groups={""})
+    assert not open_group(items, "r", path="g").consolidated
+
+
+@pytest.mark.parametrize("is_local", [False, True])
+@pytest.mark.parametrize("group", ["", "g"])
+def test_group_moved_in_batch_has_current_copies(
+    group: str, is_local: bool, zarr_format: Any, tmp_path: Path
+) -> None:
+    """The batch of the root covers both paths; that of the group only the old one."""
+    store: Any = tmp_path if is_local else {}
+    root = hierarchy(store, zarr_format)
+    tessarr.consolidate_metadata(store, "g/h")
+    tessarr.consolidate_metadata(store, "g")
+    tessarr.consolidate_metadata(store)
+    root = open_group(store, mode="r+")
+    with (root[group] if group else root).batch():
+        root["g/a"].attrs["x"] = 2
+        root["g/h/b"].attrs["x"] = 2
+        root["g"].create_array("h/new", shape=3)
+        root.move("g", "moved")
+        root["moved/h/b"].attrs["y"] = 3
+        root.move("moved/h", "other/h")
+        root["other/h/new"].resize(7)
+    check_current(store, zarr_format, groups={"", "moved", "other/h"})
+    reader = open_group(store, "r")
+    assert reader.consolidated
+    assert reader["moved/a"].attrs["x"] == 2
+    assert reader["other/h/b"].attrs.asdict() == {"x": 2, "y": 3}
+    assert reader["other/h/new"].shape == (7,)
+    assert "g" not in reader
+
+
+def test_groups_that_change_their_paths_in_batch_have_current_copies(zarr_format: Any) -> None:
+    items: dict[str, bytes] = {}
+    root = hierarchy(items, zarr_format)
+    root.create_array("f/a", shape=5)
+    root.create_array("f/only", shape=5)
+    for path in ("f", None):
+        tessarr.consolidate_metadata(items, path)
+    root = open_group(items, mode="r+")
+    with root.batch():
+        root["g/a"].attrs["x"] = "g"
+        root["f/only"].attrs["x"] = "f"
+        for source, target in (("f", "temporary"), ("g", "f"), ("temporary", "g")):
+            root.move(source, target)
+        root["g/a"].attrs["x"] = "f"
+    check_current(items, zarr_format, groups={"", "f", "g"})
+    assert [open_group(items, "r")[f"{path}/a"].attrs["x"] for path in "fg"] == ["g", "f"]
+
+
+@pytest.mark.parametrize("is_local", [False, True])
+def test_change_in_batch_does_not_parse_copies_again(
+    is_local: bool, zarr_format: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = tmp_path if is_local else {}
+    root = hierarchy(store, zarr_format)
+    find, parsed = CopiesText.find, list[bytes]()
+
+    def find_and_count(document: bytes, *arguments: Any, **keywords: Any) -> Any:
+        parsed.append(document)
+        return find(document, *arguments, **keywords)
+
+    monkeypatch.setattr(CopiesText, "find", find_and_count)
+    counts = []
+    for count in (10, 40):
+        parsed.clear()
+        with root.batch():
+            for number in range(count):
+                array = root.create_array(f"new{count}-{number}", shape=3)
+                array.attrs["number"] = number
+                array.resize(5)
+                if number % 3 == 0:
+                    del root[array.path]
+        counts.append(len(parsed))
+    assert counts == [2, 2]  # for the mark and for the update
+    check_current(store, zarr_format)
+
+
+def test_change_in_batch_does_not_read_copies_again(tmp_path: Path, zarr_format: Any) -> None:
+    """The change compares the version of the document instead."""
+    store: Any = CountingStore(tessarr.stores.LocalStore(tmp_path))
+    root = hierarchy(store, zarr_format)
+    array = root["kept"]
+    with root.batch():
+        array.attrs["x"] = -1
+        while store.get_version(holder(zarr_format))[1] is None:  # a recent file
+            time.sleep(0.01)
+        array.attrs["x"] = -2
+        before = store.counts()["read_bytes"]
+        for number in range(20):
+            array.attrs["x"] = number
+        size = (tmp_path / holder(zarr_format)).stat().st_size
+        assert store.counts()["read_bytes"] - before < 10 * size  # documents of the array
+    check_current(tmp_path, zarr_format)
 
 
 def test_batch_rebuilds_copies_after_dead_program(zarr_format: Any) -> None:

@@ -9,18 +9,39 @@ import os
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.flow.open import prefix_of
-from tessarr.flow.run import Request
+from tessarr.flow.run import KnownDocument, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from tessarr.flow.consolidated_copies import ConsolidatedGroup
     from tessarr.store import Store
+    from tessarr.types import ZarrFormat
 
-__all__ = ["Batch", "FindBatch", "GroupUpdate", "find_batch", "is_of_open_batch", "name_of_mark"]
+__all__ = [
+    "Batch",
+    "ConsolidatedGroup",
+    "FindBatch",
+    "GroupUpdate",
+    "MarkedDocument",
+    "MoveInBatches",
+    "find_batch",
+    "is_of_open_batch",
+    "name_of_mark",
+]
+
+ConsolidatedGroup: TypeAlias = "tuple[str, ZarrFormat]"
+"""A group with consolidated metadata, and its format."""
+
+
+@dataclass(slots=True)
+class MarkedDocument:
+    """The document with the copies of a group, after a batch has stored its mark."""
+
+    mark: str
+    document: KnownDocument
 
 
 @dataclass(slots=True)
@@ -34,6 +55,11 @@ class GroupUpdate:
     reread: bool = False
     """Whether nodes may exist again below created and deleted ones."""
 
+    def add(self, path: str, *, is_new: bool, rebuild: bool) -> None:
+        """Add a change of a node."""
+        self.changes[path] = is_new or self.changes.get(path, False)
+        self.rebuild |= rebuild
+
 
 class Batch:
     """Changes of nodes at and below a path, with one update of the copies at their end.
@@ -44,7 +70,7 @@ class Batch:
         The location of the group.
     """
 
-    __slots__ = ("_lock", "_updates", "name", "path", "pid", "store", "thread")
+    __slots__ = ("_lock", "_marked", "_updates", "name", "path", "pid", "store", "thread")
 
     def __init__(self, store: Store, path: str) -> None:
         self.store = store
@@ -54,6 +80,7 @@ class Batch:
         self.thread = threading.get_ident()
         self._lock = threading.Lock()
         self._updates: dict[ConsolidatedGroup, GroupUpdate] | None = {}
+        self._marked: dict[ConsolidatedGroup, MarkedDocument] = {}
 
     def open(self) -> None:
         """Defer updates of copies from now on."""
@@ -94,9 +121,37 @@ class Batch:
             if self._updates is None:
                 return False
             update = self._updates.setdefault(group, GroupUpdate(reread=True))
-            update.changes[path] = is_new or update.changes.get(path, False)
-            update.rebuild |= rebuild
+            update.add(path, is_new=is_new, rebuild=rebuild)
         return True
+
+    def move(self, source: str, target: str) -> None:
+        """Defer updates of the copies of groups that were at or below `source`, at `target`."""
+        prefix = prefix_of(source)
+        with self._lock:
+            updates = self._updates or {}
+            for (group, form), update in tuple(updates.items()):
+                if group != source and not group.startswith(prefix):
+                    continue
+                moved = updates.setdefault(
+                    (target + group[len(source) :], form), GroupUpdate(reread=True)
+                )
+                for path, is_new in update.changes.items():
+                    moved.add(target + path[len(source) :], is_new=is_new, rebuild=update.rebuild)
+
+    def get_marked(self, group: ConsolidatedGroup) -> MarkedDocument | None:
+        """Return the document with the mark of the batch, as last known."""
+        return self._marked.get(group)
+
+    def set_marked(self, group: ConsolidatedGroup, marked: MarkedDocument | None) -> None:
+        """Record the document with the mark of the batch; None if there are no copies."""
+        if marked is None:
+            self._marked.pop(group, None)
+        else:
+            self._marked[group] = marked
+
+    def marked_groups(self) -> Collection[ConsolidatedGroup]:
+        """Return the groups whose copies had the mark of the batch when it last read them."""
+        return self._marked.keys()
 
 
 _open_batches: Final[list[Batch]] = []
@@ -110,6 +165,19 @@ def find_batch(store: Store, paths: Iterable[str]) -> Batch | None:
     own = [batch for batch in found if batch.is_of_this_thread()]
     batches = own or found
     return batches[-1] if batches else None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveInBatches(Request):
+    """Record a moved node in all batches of this process; the response is None."""
+
+    source: str
+    target: str
+
+    def perform(self, store: Store) -> None:
+        for batch in tuple(_open_batches):
+            if batch.pid == os.getpid() and batch.store == store:
+                batch.move(self.source, self.target)
 
 
 def name_of_mark(mark: str) -> str:

@@ -26,11 +26,12 @@ from tessarr.flow.batch import (
     Batch,
     FindBatch,
     GroupUpdate,
+    MarkedDocument,
     is_of_open_batch,
     name_of_mark,
 )
 from tessarr.flow.open import prefix_of
-from tessarr.flow.run import Change, Flow, Hold
+from tessarr.flow.run import Change, Flow, Hold, IsCurrent, KnownDocument
 from tessarr.metadata.copies_text import CopiesText
 
 __all__ = ["CopyUpdate", "change_with_copies", "finish_batch", "run_with_copy_updates"]
@@ -114,10 +115,16 @@ def run_with_copy_updates(
 
 def finish_batch(batch: Batch) -> Flow[None]:
     """Close a batch, and update the copies of all groups that its changes concern."""
+    errors = []
     for group, update in batch.close().items():
         flow = _hold_copies(group, partial(_update_copies, group, update, batch.name))
         first_path = next(iter(update.changes))
-        yield from consolidated_copies.attempt_update(flow, group[0], first_path)
+        try:
+            yield from consolidated_copies.attempt_update(flow, group[0], first_path)
+        except Exception as error:  # noqa: BLE001 (a warning that is an error)
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def _lock_key(group: consolidated_copies.ConsolidatedGroup) -> str:
@@ -149,7 +156,8 @@ def _run_marked(  # noqa: PLR0917 (the last two come from `Hold`)
 
     for target in targets:
         try:
-            stale.append((yield from _put_mark(target, mark, exclusive=exclusive)))
+            is_stale, _ = yield from _put_mark(target, mark, exclusive=exclusive)
+            stale.append(is_stale)
         except Exception as error:
             if must_mark:
                 yield from undo()
@@ -184,7 +192,7 @@ def _run_in_batch(
     """Change nodes after the mark of their batch is stored; the end of the batch updates copies."""
     for target in targets:
         try:
-            if (yield from _put_mark(target, batch.mark(), exclusive=exclusive)):
+            if (yield from _put_mark_of_batch(target, batch, exclusive=exclusive)):
                 batch.defer(target.group, target.path, is_new=target.below, rebuild=True)
         except Exception as error:
             if must_mark:
@@ -221,27 +229,54 @@ def _update_copies(
     )
 
 
-def _put_mark(target: CopyUpdate, mark: str, *, exclusive: bool) -> Flow[bool]:
-    """Mark a change; return whether all copies must be rebuilt because a program died."""
+def _put_mark_of_batch(target: CopyUpdate, batch: Batch, *, exclusive: bool) -> Flow[bool]:
+    """Mark a change in a batch as `_put_mark` does, unless the mark is stored already.
+
+    Only a changed document is read again. So the cost of a change does not depend on the number of
+    copies.
+    """
+    known = batch.get_marked(target.group)
+    key = consolidated_copies.copies_key(*target.group)
+    if known is not None and _is_recent(known.mark) and (yield IsCurrent(key, known.document)):
+        return False
+    is_stale, marked = yield from _put_mark(target, batch.mark(), exclusive=exclusive)
+    batch.set_marked(target.group, marked)
+    return is_stale
+
+
+def _put_mark(
+    target: CopyUpdate, mark: str, *, exclusive: bool
+) -> Flow[tuple[bool, MarkedDocument | None]]:
+    """Mark a change.
+
+    Returns
+    -------
+    tuple
+        Whether all copies must be rebuilt because a program died, and the document with the mark;
+        None if it has no copies.
+    """
     (group, zarr_format), path = target.group, target.path
     key = consolidated_copies.copies_key(group, zarr_format)
     name = name_of_mark(mark)
 
-    def make(old: bytes | None) -> tuple[bytes | None, bool]:
+    def make(old: bytes | None) -> tuple[bytes | None, tuple[bool, MarkedDocument | None]]:
         what = f"metadata {key!r}"
         copies = None if old is None else CopiesText.find(old, zarr_format, what=what)
-        if copies is None:
-            return old, False
+        if old is None or copies is None:
+            return old, (False, None)
         marks = copies.marks()
         others = {other: node for other, node in marks.items() if name_of_mark(other) != name}
         is_stale = bool(others) and all(_is_dead(other, exclusive=exclusive) for other in others)
-        if any(_age_s(own) < _OLD_S / 2 for own in marks.keys() - others.keys()):
-            return old, is_stale
-        own_marks = {mark: path[len(prefix_of(group)) :]}
-        return copies.replace({}, (), {**others, **own_marks}), is_stale
+        own, new = next(filter(_is_recent, marks.keys() - others.keys()), None), old
+        if own is None:
+            own = mark
+            new = copies.replace({}, (), {**others, mark: path[len(prefix_of(group)) :]})
+        document = KnownDocument()
+        document.became(new)
+        return new, (is_stale, MarkedDocument(own, document))
 
-    is_stale: bool = yield Change(key, make)
-    return is_stale
+    result: tuple[bool, MarkedDocument | None] = yield Change(key, make)
+    return result
 
 
 def _explain_refused_mark(error: Exception, target: CopyUpdate) -> None:
@@ -255,6 +290,11 @@ def _explain_refused_mark(error: Exception, target: CopyUpdate) -> None:
 def _is_dead(mark: str, *, exclusive: bool) -> bool:
     """Tell whether the program that stored a mark does not change the node anymore."""
     return not is_of_open_batch(mark) and (exclusive or _age_s(mark) > _OLD_S)
+
+
+def _is_recent(mark: str) -> bool:
+    """Tell whether a mark needs no renewal."""
+    return _age_s(mark) < _OLD_S / 2
 
 
 def _age_s(mark: str) -> float:

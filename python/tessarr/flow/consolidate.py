@@ -194,7 +194,7 @@ def consolidate(
         message = f"group {path or '/'!r} is of format 3, which has no document {name!r} for it"
         raise ArgumentError(message, path=path)
 
-    def copy_nodes(*_: object) -> Flow[bytes]:
+    def copy_nodes(*_: object) -> Flow[bytes | None]:
         return rebuild_copies(path, form, name=name, warn=warn, seen=seen)
 
     document: bytes = yield Hold((prefix_of(path) + ".copies",), copy_nodes)
@@ -209,11 +209,11 @@ def rebuild_copies(
     warn: bool = False,
     is_active: Callable[[str], bool] | None = None,
     seen: KnownDocument | None = None,
-) -> Flow[bytes]:
+) -> Flow[bytes | None]:
     """Rebuild the copies of a group from the stored documents; return the new document.
 
-    If another program changes the document with the copies concurrently, the function reads the
-    nodes again.
+    An update returns None if the group has no copies anymore. If another program changes the
+    document with the copies concurrently, the function reads the nodes again.
 
     Parameters
     ----------
@@ -222,7 +222,8 @@ def rebuild_copies(
     name, warn
         As for `consolidate`.
     is_active
-        Returns whether the program that stored a mark may still change nodes; the mark then stays.
+        For an update of existing copies. Returns whether the program that stored a mark may still
+        change nodes; the mark then stays.
     seen
         The document of the group, if the caller has read it in format 3. If it is outdated, the
         replacement fails and the function reads it again.
@@ -238,22 +239,22 @@ def rebuild_copies(
         old = seen.document if attempt == 0 else None
         if old is None:
             old = yield Get(key, seen)
+        before: JSONObject | None = None
+        if old is not None and (form == 3 or is_active is not None):
+            before, _ = json.load(old, what=f"metadata {key!r}", tokens=form == 2)
+        if is_active is not None and (before is None or (form == 3 and MEMBER not in before)):
+            return None
         nodes = yield from _read_stored_documents(path, form, warn=warn and attempt == 0)
         if form == 2:
             nodes[""] = yield from _read_group_documents(path)
-        elif old is None:
+        elif before is None:
             raise not_found_error(path, "group")
-        base: JSONObject | None = None
-        live: dict[str, str] = {}
-        if old is not None and (form == 3 or is_active is not None):
-            before, _ = json.load(old, what=f"metadata {key!r}", tokens=form == 2)
-            base = remove_copies(before) if form == 3 else None
-            marks = read_marks(before, form) if is_active is not None else {}
-            live = {
-                mark: node_path
-                for mark, node_path in marks.items()
-                if is_active and is_active(mark)
-            }
+        base = None if before is None or form == 2 else remove_copies(before)
+        live = {
+            mark: node_path
+            for mark, node_path in (read_marks(before, form) if before else {}).items()
+            if is_active is not None and is_active(mark)
+        }
         new = replace_copies(base, form, nodes)
         document = consolidated_copies.dump_copies(replace_marks(new, form, live), form)
         if (yield Replace(key, document, old, seen)):

@@ -11,9 +11,10 @@ unchanged. So the last of several writers stores current copies.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import StoreError
+from tessarr.flow.batch import ConsolidatedGroup, FindBatch
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Flow, Get, KnownDocument, Replace
 from tessarr.format import json
@@ -38,9 +39,6 @@ __all__ = [
     "find_consolidated_groups_of_array",
     "update_entries",
 ]
-
-ConsolidatedGroup: TypeAlias = "tuple[str, ZarrFormat]"
-"""A group with consolidated metadata, and its format."""
 
 _TRIES: Final = 1000
 
@@ -68,15 +66,20 @@ def find_consolidated_groups(
         Whether the node itself can be one of the groups; in format 2 the copies include the group's
         own documents.
     """
-    groups, requests = _candidate_groups(path, formats, include_self)
-    if not groups:
+    requests = _candidate_requests(path, formats, include_self)
+    if not requests:
         return []
-    documents = yield requests
-    return [
+    batch = yield FindBatch((path,))
+    # The batch itself checks before each change whether marked copies still exist.
+    marked = () if batch is None else batch.marked_groups()
+    unknown = [group for group in requests if group not in marked]
+    documents = (yield tuple([requests[group] for group in unknown])) if unknown else ()
+    absent = {
         group
-        for group, document in zip(groups, documents, strict=True)
-        if document is not None and _MARK[group[1]] in document
-    ]
+        for group, document in zip(unknown, documents, strict=True)
+        if document is None or _MARK[group[1]] not in document
+    }
+    return [group for group in requests if group not in absent]
 
 
 def find_consolidated_groups_of_array(
@@ -101,16 +104,16 @@ def find_consolidated_groups_of_array(
 
 
 @lru_cache(512)
-def _candidate_groups(
+def _candidate_requests(
     path: str, formats: tuple[ZarrFormat, ...], include_self: bool
-) -> tuple[list[ConsolidatedGroup], tuple[Get, ...]]:
-    """Return the groups that may have consolidated metadata, and requests for their documents."""
+) -> dict[ConsolidatedGroup, Get]:
+    """Return requests for the documents of groups that may have consolidated metadata."""
     groups: list[ConsolidatedGroup] = [
         (group, form) for group in ancestors(path) for form in formats
     ]
     if include_self and 2 in formats:
         groups.append((path, 2))
-    return groups, tuple(Get(copies_key(*group)) for group in groups)
+    return {group: Get(copies_key(*group)) for group in groups}
 
 
 def attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
@@ -157,12 +160,8 @@ def update_entries(
         copies = None if old is None else CopiesText.find(old, zarr_format, what=_what(key))
         if copies is None:
             return
-        below = [
-            join(group, other)
-            for path, is_new in changes.items()
-            if is_new
-            for other in copies.paths_below(path[prefix:])
-        ]
+        new = [path[prefix:] for path, is_new in changes.items() if is_new]
+        below = [join(group, other) for other in copies.paths_below(new)]
         nodes = [*dict.fromkeys((*changed, *below))] if reread else [*changed]
         removed = [] if reread else [path[prefix:] for path in below if path not in changed]
         values = yield tuple(Get(prefix_of(node) + name) for node in nodes for name in names)
@@ -172,8 +171,8 @@ def update_entries(
             for node, parts in zip(nodes, contents, strict=True)
         }
         marks = {mark: path for mark, path in copies.marks().items() if not is_own(mark)}
-        new = copies.replace(copied, removed, marks)
-        if new == old or (yield Replace(key, new, old, seen)):
+        document = copies.replace(copied, removed, marks)
+        if document == old or (yield Replace(key, document, old, seen)):
             return
     raise StoreError(
         f"cannot change {key!r}: other programs changed it {_TRIES} times",

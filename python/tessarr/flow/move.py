@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import consolidated_copies, create, deletion
+from tessarr.flow.batch import MoveInBatches
 from tessarr.flow.changes import CopyUpdate, run_with_copy_updates
 from tessarr.flow.open import MARKERS, find_node, not_found_error, prefix_of, read_documents
 from tessarr.flow.run import Copy, Delete, Flow, List, Rename
@@ -60,8 +61,11 @@ def move_node(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
 
     def run_move() -> Flow[None]:
         yield from create.create_ancestors(target, meta)
-        if not (yield Rename(prefix_of(source), prefix_of(target))):
+        is_renamed = yield Rename(prefix_of(source), prefix_of(target))
+        if not is_renamed:
             yield from _copy_node(source, target, form)
+        yield MoveInBatches(source, target)
+        if not is_renamed:
             yield from deletion.delete_all(source)
 
     # The nodes below are new at this path, too.

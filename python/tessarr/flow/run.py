@@ -38,6 +38,7 @@ __all__ = [
     "HasAtomicDelete",
     "HasFolder",
     "Hold",
+    "IsCurrent",
     "KnownDocument",
     "List",
     "ListDir",
@@ -84,7 +85,7 @@ class KnownDocument:
     """The last known content of a document, if any."""
 
     last: tuple[bytes, bytes | None] | None = None
-    """The document and its version, which is None after a transaction stored it."""
+    """The document and its version, which is None if the store has not returned it."""
 
     @property
     def document(self) -> bytes | None:
@@ -92,7 +93,7 @@ class KnownDocument:
         return None if self.last is None else self.last[0]
 
     def became(self, document: bytes) -> None:
-        """Record the document that a transaction stored."""
+        """Record a document that was stored without a known version."""
         self.last = document, None
 
     def take(self) -> tuple[bytes, bytes] | None:
@@ -128,6 +129,26 @@ class Get(Request):
             _raise_for_key(error, self.key)
             raise
         return self.seen.document
+
+
+@dataclass(frozen=True, slots=True)
+class IsCurrent(Request):
+    """Return whether a document is unchanged, without reading it if its version is known."""
+
+    key: str
+    seen: KnownDocument
+
+    def perform(self, store: Store) -> bool:
+        last = self.seen.last
+        if last is not None and last[1] is not None:
+            value = store.open_value(self.key)
+            return value is not None and value.state == last[1]
+        current = KnownDocument()
+        document = Get(self.key, current).perform(store)
+        if last is None or document != last[0]:
+            return False
+        self.seen.last = current.last
+        return True
 
 
 @dataclass(frozen=True, slots=True)

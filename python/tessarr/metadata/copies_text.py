@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tessarr.format import json
-from tessarr.format.node_path import join, split
+from tessarr.format.node_path import ancestors, join, split
 from tessarr.metadata import v2, v3
 from tessarr.metadata.consolidated import MARKS, MEMBER, remove_copies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from tessarr.metadata.consolidated import Documents
     from tessarr.types import ZarrFormat
@@ -41,7 +41,7 @@ class CopiesText:
     --------
     >>> document = b'{"metadata": {".zgroup": {"zarr_format": 2}}}'
     >>> copies = CopiesText.find(document, 2, what="metadata '.zmetadata'")
-    >>> copies.marks(), copies.paths_below("a")
+    >>> copies.marks(), copies.paths_below(["a"])
     ({}, [])
     >>> copies.replace({}, [], {"1": "a"})
     b'{"metadata": {".zgroup": {"zarr_format": 2}},"tessarr_changes": {\n        "1": "a"\n    }}'
@@ -90,12 +90,16 @@ class CopiesText:
         marks: Any = {} if text is None else json.load(text, what="the marks of copies")[0]
         return marks if isinstance(marks, dict) else {}
 
-    def paths_below(self, path: str) -> list[str]:
-        """Return the paths of all copies below a path; paths are relative to the group."""
-        names = self._text.names(self._level, f"{path}/" if path else "")
-        if self._zarr_format == 3:
-            return names
-        return [found for found in dict.fromkeys(split(name)[0] for name in names) if found != path]
+    def paths_below(self, paths: Collection[str]) -> list[str]:
+        """Return the paths of all copies below some paths; paths are relative to the group."""
+        if not paths:
+            return []
+        only = next(iter(paths)) if len(paths) == 1 else ""
+        names = self._text.names(self._level, f"{only}/" if only else "")
+        if self._zarr_format == 2:
+            names = [*dict.fromkeys(split(name)[0] for name in names)]
+        tops = frozenset(paths)
+        return [name for name in names if not tops.isdisjoint(ancestors(name))]
 
     def replace(
         self, nodes: Mapping[str, Documents], removed: Iterable[str], marks: Mapping[str, str]

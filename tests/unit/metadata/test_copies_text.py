@@ -53,7 +53,7 @@ def test_text_edit_equals_edit_of_parsed_document(
     new = {path: node(zarr_format, number) for path, number in after.items()}
     copies = find(document(zarr_format, old, marks[0]), zarr_format)
     assert copies.marks() == marks[0]
-    assert sorted(copies.paths_below("a")) == sorted(p for p in before if p.startswith("a/"))
+    assert sorted(copies.paths_below(["a"])) == sorted(p for p in before if p.startswith("a/"))
     removed = [path for path in before if path not in after]
     assert copies.replace(new, removed, marks[1]) == document(zarr_format, new, marks[1])
 
