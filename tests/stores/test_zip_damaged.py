@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -184,6 +186,37 @@ def test_misplaced_directory_raises() -> None:
         struct.pack_into(form, damaged, end + offset, *value)
         with pytest.raises(DataError):
             open_zip(bytes(damaged))
+
+
+@pytest.mark.parametrize("count", [1, 100, 1000])
+def test_directory_of_many_marks_needs_little_memory(count: int) -> None:
+    """The reader builds at most as many records as the end record states."""
+    directory = b"PK\1\2ab" * 50_000
+    end = struct.pack("<4s4HIIH", b"PK\5\6", 0, 0, count, count, len(directory), 0, 0)
+    file = io.BytesIO(directory + end)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError):
+            ZipStore(file, mode="r")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * len(directory)
+
+
+def test_names_with_marks_are_parsed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {f"a{i}PK\1\2": b"%d" % i for i in range(100)}
+    data, calls = write_zip(values), list[int]()
+
+    def count_calls(*arguments: Any) -> Any:
+        calls.append(1)
+        return np_frombuffer(*arguments)
+
+    np_frombuffer = np.frombuffer
+    monkeypatch.setattr(np, "frombuffer", count_calls)
+    store = open_zip(data)
+    assert len(calls) == 1
+    assert dict(store) == values
 
 
 def whole(path: Path) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from tessarr.store.zip.format import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -64,6 +64,7 @@ _HEAD: Final = np.dtype(
         ("offset", "<u4"),
     ]
 )
+_LENGTHS: Final = slice(9, 12)  # of name, extra field and comment, in `_HEAD`
 _COPIED: Final = ("flags", "method", "modified", "crc", "attributes")
 _WIDE: Final = ("size", "packed", "offset")  # in the order of the zip64 field
 _UNIX: Final = 3 << 8  # the creator: the attributes are permissions
@@ -160,9 +161,7 @@ def read_directory(read: Read, size: int) -> Directory:
     start, end, count, shift = _find_directory(read, size)
     if count * RECORD.size > end - start:
         raise DataError(f"{count} entries do not fit in a directory of {end - start} bytes")
-    records, heads = _split_records(read(start, end - start))
-    if len(records) != count:
-        raise DataError(f"the directory has {len(records)} entries, not {count} as the end says")
+    records, heads = _split_records(read(start, end - start), count)
     return _build_checked(_parse_records(records, heads, shift), start)
 
 
@@ -214,18 +213,21 @@ def _read_zip64_end(read: Read, locator: int, located: int) -> tuple[int, tuple[
     raise DataError("its zip64 end record is not where its locator says")
 
 
-def _split_records(directory: bytes) -> tuple[list[bytes], NDArray[Any]]:
-    """Return the records of a central directory without their marks, and their fixed fields."""
-    before, *records = directory.split(RECORD_MARK)
+def _split_records(directory: bytes, count: int) -> tuple[list[bytes], NDArray[Any]]:
+    """Return the records of a central directory without their marks, and their fixed fields.
+
+    Both ways build at most `count` records, so that a directory of many marks needs little memory.
+    """
+    before, *records = directory.split(RECORD_MARK, count)
     if before:
         raise DataError("its directory is damaged")
-    if records and min(map(len, records)) >= _HEAD.itemsize:
+    if len(records) == count and min(map(len, records), default=0) >= _HEAD.itemsize:
         heads = _parse_heads(records)
-        lengths = np.fromiter(map(len, records), "i8", len(records))
+        lengths = np.fromiter(map(len, records), "i8", count)
         if np.array_equal(lengths, _sum_lengths(heads)):
             return records, heads
     # A name, an extra field or a comment contains the mark, or the directory is damaged.
-    records = _walk_records(directory)
+    records = [*_walk_records(directory, count)]
     return records, _parse_heads(records)
 
 
@@ -240,21 +242,20 @@ def _sum_lengths(heads: NDArray[Any]) -> NDArray[np.int64]:
     return total + _HEAD.itemsize
 
 
-def _walk_records(directory: bytes) -> list[bytes]:
-    """Return the records of a central directory, each by the length of the one before."""
-    records = []
-    position, mark = 0, len(RECORD_MARK)
-    while position < len(directory):
+def _walk_records(directory: bytes, count: int) -> Iterator[bytes]:
+    """Yield the records of a central directory, each by the length of the one before."""
+    end = 0
+    for _ in range(count):
+        position, begin = end, end + len(RECORD_MARK)
         if position + RECORD.size > len(directory):
-            raise DataError("its directory ends in the middle of an entry")
-        begin = position + mark
-        head = np.frombuffer(directory, _HEAD, 1, begin)
-        end = begin + int(_sum_lengths(head)[0])
-        if directory[position:begin] != RECORD_MARK or end > len(directory):
+            raise DataError(f"its directory ends before the last of {count} entries")
+        mark, *fields = RECORD.unpack_from(directory, position)
+        end = position + RECORD.size + sum(fields[_LENGTHS])
+        if mark != RECORD_MARK or end > len(directory):
             raise DataError("its directory is damaged")
-        records.append(directory[begin:end])
-        position = end
-    return records
+        yield directory[begin:end]
+    if end < len(directory):
+        raise DataError(f"the directory has more than {count} entries, contrary to its end")
 
 
 def _parse_records(records: list[bytes], heads: NDArray[Any], shift: int) -> EntryTable:
