@@ -50,8 +50,12 @@ def read_many(
     Notes
     -----
     The engine fetches and decodes each chunk or subchunk once, for all selections that touch it.
-    Neighbouring subchunks of a shard need one request. If a read fails, the contents of `out` are
-    undefined.
+    Neighbouring subchunks of a shard need one request. Two arrays share chunks if they have the
+    same path and metadata, and were opened from one store object. A selection of more than 65,536
+    chunks, and an array in a block of buffered writes, share none.
+
+    All values are in memory at once, and beside them one chunk per thread. If a read fails, the
+    contents of `out` are undefined.
 
     Examples
     --------

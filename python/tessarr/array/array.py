@@ -344,11 +344,16 @@ class Array(ArrayMutation):
 
         Notes
         -----
-        Floats outside the range of an integer type have no defined result, as in NumPy.
+        The engine casts without the warnings of NumPy's ``astype``: a float outside the range of a
+        smaller float type becomes infinite. A float outside the range of an integer type, such as
+        NaN, has no defined result, as in NumPy. To get the warnings, cast the values that a read
+        returns: ``array[:].astype(dtype)``.
 
         Examples
         --------
         >>> import tessarr
+        >>> tessarr.create_array(data=[1e300, -2.5]).astype("f4")[:]
+        array([ inf, -2.5], dtype=float32)
         >>> tessarr.create_array(data=[1.5, -2.5]).astype("i4")[:]
         array([ 1, -2], dtype=int32)
         """
