@@ -466,6 +466,47 @@ def test_failed_update_at_end_warns_and_keeps_mark(zarr_format: Any) -> None:
     assert not open_group(dict(store), "r").consolidated
 
 
+def test_failed_update_of_one_group_does_not_prevent_that_of_another(zarr_format: Any) -> None:
+    """A warning may be an error."""
+    store = tessarr.stores.MemoryStore()
+    root = hierarchy(store, zarr_format)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TessarrWarning)
+        with pytest.raises(TessarrWarning, match="metadata of group '/' does not show it"):
+            change_and_damage_copies(root, store, zarr_format)
+    check_current(store, zarr_format, groups={"g"})
+
+
+def change_and_damage_copies(root: Any, store: Any, zarr_format: Any) -> None:
+    with root.batch():
+        root["g/a"].attrs["x"] = 2
+        key = holder(zarr_format)
+        store[key] = bytes(store[key])[:-20]
+
+
+@pytest.mark.slow
+def test_batches_of_two_processes_leave_current_copies(tmp_path: Path, zarr_format: Any) -> None:
+    """Each takes the mark of the other for that of a dead program."""
+    hierarchy(tmp_path, zarr_format)
+    code = """
+import sys, tessarr
+root = tessarr.open_group(sys.argv[1], mode="r+")
+for n in range(3):
+    with root.batch():
+        for i in range(9):
+            root["g/a"].attrs[f"{sys.argv[2]}{n}"] = i
+            array = root.create_array(f"g/{sys.argv[2]}{n}_{i}", shape=1)
+            if i % 3 == 0:
+                del root[array.path]
+        root.move(array.path, f"moved_{sys.argv[2]}{n}")
+"""
+    commands = [[sys.executable, "-c", code, str(tmp_path), name] for name in "xy"]
+    processes = [subprocess.Popen(command) for command in commands]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    check_current(tmp_path, zarr_format)
+    assert len(open_group(tmp_path, "r")["g"]) == 2 + 2 * 3 * 5
+
+
 @pytest.mark.parametrize("edit", EDITS)
 def test_interrupted_batch_leaves_no_stale_copies(edit: str, zarr_format: Any) -> None:
     """After a stop at any write of a batch, copies are current or not used."""
