@@ -73,7 +73,7 @@ def test_properties_outlive_metadata(name: str) -> None:
         layout = ts.ChunkLayout(chunk_shape=[4, 4])
         stores.append(ts.open(spec, dtype="int8", shape=shape, chunk_layout=layout).result())
     properties: Any = stores[1]._driver.properties
-    meta = stores[1]._driver.array.metadata
+    meta = stores[1]._driver.array._metadata
     assert properties.meta is meta
     assert properties.metadata_json["shape"] == [7, 8]
     retained = stores[1].spec()

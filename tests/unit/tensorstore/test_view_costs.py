@@ -171,9 +171,9 @@ def test_resize_derives_nothing_again(name: str) -> None:
     assert native["MemoryStore.write"] == native["Description.with_shape"] == 1, native
     assert native["MemoryStore.change"] == native["MemoryStore.get"] == 0, native
     assert native["MemoryStore.get_version"] == native["MemoryStore.replace"] == 0, native
-    result = properties_of(driver.array.metadata, WHOLE)
+    result = properties_of(driver.array._metadata, WHOLE)
     assert result.codec == before
-    assert result.schema == ArrayProperties(driver.array.metadata, driver.opened_by._field).schema
+    assert result.schema == ArrayProperties(driver.array._metadata, driver.opened_by._field).schema
     assert driver.domain.shape == (next(lengths) - 1, 100)
 
 
