@@ -227,19 +227,19 @@ pub(super) fn read_parts(py: Python<'_>, parts: &[Part]) -> PyResult<()> {
 /// Group the parts that read the same array, also if it was opened more than once. An array with a
 /// write buffer has a group for each part.
 pub(super) fn group_by_array(parts: &[&Part]) -> Vec<Vec<usize>> {
-    let mut found: Vec<Vec<usize>> = Vec::new();
-    let mut known = HashMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut numbers = HashMap::new();
     for (index, part) in parts.iter().enumerate() {
         let base = part.base.get();
-        let alone = part.writes || base.has_write_buffer();
-        let place = (Arc::as_ptr(&part.store).cast::<()>(), &base.prefix, Arc::as_ptr(&part.state.array));
-        let number = if alone { found.len() } else { *known.entry(place).or_insert(found.len()) };
-        match found.get_mut(number) {
-            Some(same) => same.push(index),
-            None => found.push(vec![index]),
+        let is_alone = part.writes || base.has_write_buffer();
+        let location = (Arc::as_ptr(&part.store).cast::<()>(), &base.prefix, Arc::as_ptr(&part.state.array));
+        let number = if is_alone { groups.len() } else { *numbers.entry(location).or_insert(groups.len()) };
+        match groups.get_mut(number) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
         }
     }
-    found
+    groups
 }
 
 /// Run the parts of one group.

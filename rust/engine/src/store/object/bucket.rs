@@ -180,22 +180,22 @@ impl Bucket {
         let path = self.path(key)?;
         if let Some(known) = known.filter(|_| self.settings.kind == Kind::Gcs) {
             // GCS has no condition on the generation: the first byte comes with it.
-            let found = self.get_options(key, &path, Some(GetRange::Bounded(0..1)), false, None).await?;
-            if found.as_ref().is_none_or(|found| found.tag == known.tag) {
-                return Ok(found.map(|_| known.to_part()));
+            let first_byte = self.get_options(key, &path, Some(GetRange::Bounded(0..1)), false, None).await?;
+            if first_byte.as_ref().is_none_or(|first_byte| first_byte.tag == known.tag) {
+                return Ok(first_byte.map(|_| known.to_part()));
             }
         }
         let range = match range {
             ByteRange::Last(count) if self.settings.kind == Kind::Azure => {
                 // Azure does not know ranges that begin at the end.
-                let Some(found) = self.get_options(key, &path, None, true, None).await? else {
+                let Some(head) = self.get_options(key, &path, None, true, None).await? else {
                     return Ok(None);
                 };
-                let first = found.size.saturating_sub(count);
-                if found.size == 0 {
-                    return Ok(Some(found));
+                let first = head.size.saturating_sub(count);
+                if head.size == 0 {
+                    return Ok(Some(head));
                 }
-                Some(GetRange::Bounded(first..found.size))
+                Some(GetRange::Bounded(first..head.size))
             }
             ByteRange::Last(count) => Some(GetRange::Suffix(count.max(1))),
             ByteRange::Span { offset, count } => {
@@ -223,17 +223,18 @@ impl Bucket {
         };
         let answer = self
             .request(Action::Read, key, |client| async move {
-                let found = client.get_opts(path, options()).await;
-                if let (Err(object_store::Error::NotModified { .. }), Some(known)) = (&found, known) {
+                let response = client.get_opts(path, options()).await;
+                if let (Err(object_store::Error::NotModified { .. }), Some(known)) = (&response, known) {
                     return Ok(known.to_part());
                 }
-                let error = found.as_ref().err().filter(|_| has_entity_tags);
+                let error = response.as_ref().err().filter(|_| has_entity_tags);
                 if let Some(end) = error.and_then(|error| end_of_object(error)) {
                     return Ok(end);
                 }
-                let found = found?;
-                let (meta, first, tag) = (found.meta.size, found.range.start, self.tag_of(&found.meta));
-                let data = if head { Vec::new() } else { read(found).await? };
+                let response = response?;
+                let (meta, first, tag) =
+                    (response.meta.size, response.range.start, self.tag_of(&response.meta));
+                let data = if head { Vec::new() } else { read(response).await? };
                 Ok(ObjectPart { data, first, size: meta, is_strong: is_strong(&tag), tag })
             })
             .await;
@@ -334,8 +335,8 @@ impl Bucket {
         let path = self.path(prefix)?;
         let path = (!path.is_root()).then_some(&path);
         let answer = self.request(Action::List, prefix, |client| async move {
-            let sizes = client.list(path).try_fold(Vec::new(), |mut sizes, found| async move {
-                sizes.extend(self.key_of(&found.location).map(|key| (key, found.size)));
+            let sizes = client.list(path).try_fold(Vec::new(), |mut sizes, object| async move {
+                sizes.extend(self.key_of(&object.location).map(|key| (key, object.size)));
                 Ok(sizes)
             });
             sizes.await
@@ -353,9 +354,10 @@ impl Bucket {
         let path = (!path.is_root()).then_some(&path);
         let answer = self
             .request(Action::List, prefix, |client| async move {
-                let found = client.list_with_delimiter(path).await?;
-                let keys = found.objects.iter().filter_map(|found| self.key_of(&found.location)).collect();
-                let prefixes = found.common_prefixes.iter().filter_map(|path| self.key_of(path));
+                let listing = client.list_with_delimiter(path).await?;
+                let keys =
+                    listing.objects.iter().filter_map(|object| self.key_of(&object.location)).collect();
+                let prefixes = listing.common_prefixes.iter().filter_map(|path| self.key_of(path));
                 Ok(Listing { keys, prefixes: prefixes.map(|prefix| prefix + "/").collect() })
             })
             .await;
@@ -400,9 +402,9 @@ fn is_absent(error: &object_store::Error) -> bool {
 }
 
 /// Read the body of a response.
-async fn read(found: GetResult) -> object_store::Result<Vec<u8>> {
-    let size = found.range.end.saturating_sub(found.range.start);
-    let GetResultPayload::Stream(stream) = found.payload; // the other kind is a local file
+async fn read(response: GetResult) -> object_store::Result<Vec<u8>> {
+    let size = response.range.end.saturating_sub(response.range.start);
+    let GetResultPayload::Stream(stream) = response.payload; // the other kind is a local file
     let failed = |source| object_store::Error::Generic { store: "object", source };
     let data = collect(stream, size, || failed("no memory for the object".into())).await?;
     match data.len() as u64 {
