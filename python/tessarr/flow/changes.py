@@ -115,16 +115,14 @@ def run_with_copy_updates(
 
 def finish_batch(batch: Batch) -> Flow[None]:
     """Close a batch, and update the copies of all groups that its changes concern."""
-    errors = []
-    for group, update in batch.close().items():
-        flow = _hold_copies(group, partial(_update_copies, group, update, batch.name))
-        first_path = next(iter(update.changes))
-        try:
-            yield from consolidated_copies.attempt_update(flow, group[0], first_path)
-        except Exception as error:  # noqa: BLE001 (a warning that is an error)
-            errors.append(error)
-    if errors:
-        raise errors[0]
+    yield from consolidated_copies.attempt_updates(
+        (
+            _hold_copies(group, partial(_update_copies, group, update, batch.name)),
+            group[0],
+            next(iter(update.changes)),
+        )
+        for group, update in batch.close().items()
+    )
 
 
 def _lock_key(group: consolidated_copies.ConsolidatedGroup) -> str:
@@ -170,8 +168,9 @@ def _run_marked(  # noqa: PLR0917 (the last two come from `Hold`)
     except BaseException:
         yield from undo()
         raise
-    for target, flow in copy_updates():
-        yield from consolidated_copies.attempt_update(flow, target.group[0], target.path)
+    yield from consolidated_copies.attempt_updates(
+        (flow, target.group[0], target.path) for target, flow in copy_updates()
+    )
     return result
 
 

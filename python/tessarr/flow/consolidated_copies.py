@@ -25,14 +25,14 @@ from tessarr.metadata.consolidated import MEMBER, ZMETADATA
 from tessarr.metadata.copies_text import DOCUMENTS, CopiesText
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tessarr.types import ZarrFormat
 
 __all__ = [
     "DOCUMENTS",
     "ConsolidatedGroup",
-    "attempt_update",
+    "attempt_updates",
     "copies_key",
     "dump_copies",
     "find_consolidated_groups",
@@ -116,8 +116,25 @@ def _candidate_requests(
     return {group: Get(copies_key(*group)) for group in groups}
 
 
-def attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
-    """Update the copies of `group` after a change of the node at `path`; warn of a failure."""
+def attempt_updates(updates: Iterable[tuple[Flow[Any], str, str]]) -> Flow[None]:
+    """Update the copies of groups, also if the update of one fails; warn of failures.
+
+    Parameters
+    ----------
+    updates
+        The flow that updates the copies, the group, and the path of a changed node.
+    """
+    errors = []
+    for change, group, path in updates:
+        try:
+            yield from _attempt_update(change, group, path)
+        except Exception as error:  # noqa: BLE001 (a warning that is an error)
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def _attempt_update(change: Flow[Any], group: str, path: str) -> Flow[None]:
     try:
         yield from change
     except Exception as error:  # noqa: BLE001 (whatever the store raises)
