@@ -110,7 +110,7 @@ class ArrayIndexing(ArrayProperties):
         future: Future[Any] = Future(finish)
         small_reads = self._small_reads or self._create_small_reads()
         is_small = small_reads.is_small(read, self._meta)
-        if read.is_empty or (is_small and small_reads.runs_at_once()):
+        if read.is_empty or (is_small and small_reads.runs_at_once(self._meta)):
             try:
                 future.set_result(read.run())
             except Exception as error:  # noqa: BLE001 (the future reports it)

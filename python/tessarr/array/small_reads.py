@@ -27,10 +27,7 @@ FEW_CHUNKS: Final = 4
 
 
 def small_chunk_shape(meta: ArrayMeta) -> Shape:
-    """Return the shape of the parts that a read decodes as a whole; an empty one if not small.
-
-    The parts are chunks or subchunks; with codecs around shards, whole shards. They are not small
-    if their elements have any length, or if the indexes of their shards are long.
+    """Return the shape of chunks or subchunks; an empty one if they are too large for small reads.
 
     Examples
     --------
@@ -42,13 +39,25 @@ def small_chunk_shape(meta: ArrayMeta) -> Shape:
     """
     shape: Shape | None = meta.derived.get(small_chunk_shape)
     if shape is None:
-        shape = meta.derived[small_chunk_shape] = _find_small_shape(meta)
+        chunk = meta.chunk_shape
+        is_small = prod(chunk) * meta.data_type.item_bytes <= _SMALL_CHUNK_BYTES
+        shape = meta.derived[small_chunk_shape] = chunk if is_small else ()
     return shape
 
 
-def _find_small_shape(meta: ArrayMeta) -> Shape:
-    if meta.data_type.elements is not None:
-        return ()
+def _has_hidden_work(meta: ArrayMeta) -> bool:
+    """Return whether a read may decode much more than its chunks or subchunks.
+
+    Elements may have any length, codecs may enclose a large shard, and its index may be long.
+    """
+    has_hidden_work: bool | None = meta.derived.get(_has_hidden_work)
+    if has_hidden_work is None:
+        has_hidden_work = meta.data_type.elements is not None or _has_large_shards(meta)
+        meta.derived[_has_hidden_work] = has_hidden_work
+    return has_hidden_work
+
+
+def _has_large_shards(meta: ArrayMeta) -> bool:
     chain, spec = meta.codecs, meta.chunk_spec
     index_bytes, is_whole = 0, False
     while isinstance(sharding := chain.array_bytes, ShardingIndexed):
@@ -57,9 +66,8 @@ def _find_small_shape(meta: ArrayMeta) -> Shape:
         spec = sharding.subchunk_spec(shard)
         index_bytes += _INDEX_ENTRY_BYTES * prod(shard.shape) // prod(spec.shape)
         chain = sharding.codecs
-    shape = meta.chunk_spec.shape if is_whole else meta.chunk_shape
-    is_small = prod(shape) * meta.data_type.item_bytes <= _SMALL_CHUNK_BYTES
-    return shape if is_small and index_bytes <= _SMALL_INDEX_BYTES else ()
+    is_large = is_whole and meta.chunk_spec.size_bytes > _SMALL_CHUNK_BYTES
+    return is_large or index_bytes > _SMALL_INDEX_BYTES
 
 
 class SmallReads:
@@ -67,7 +75,8 @@ class SmallReads:
 
     A caller that holds the futures of the last two reads starts many reads before it waits. Then
     worker threads read. If the caller waits for each read, its own thread reads. Reads from memory
-    always run at once, and those of stores that wait for other machines never do.
+    always run at once. Those of stores that wait for other machines, and those that may decode much
+    more than their chunks, never do.
 
     Parameters
     ----------
@@ -90,9 +99,10 @@ class SmallReads:
         chunk_shape = small_chunk_shape(meta)
         return bool(chunk_shape) and read.touches_at_most(chunk_shape, FEW_CHUNKS)
 
-    def runs_at_once(self) -> bool:
-        """Return whether the calling thread performs the next small read."""
-        return self.in_memory or (self.is_local and self._previous() is None)
+    def runs_at_once(self, meta: ArrayMeta) -> bool:
+        """Return whether the calling thread performs the next small read of an array."""
+        is_next = self.in_memory or (self.is_local and self._previous() is None)
+        return is_next and not _has_hidden_work(meta)
 
     def record(self, future: object) -> None:
         """Record the future of a read that has started."""

@@ -137,7 +137,7 @@ class ElementAccess:
         is_small = is_single and self._is_small(view)
         if read_group is not None and not is_small:
             return read_group.read(read, array, self._base_store)
-        if is_small and small_reads.runs_at_once():
+        if is_small and small_reads.runs_at_once(array._meta):
             future = finished(read.run())
         else:
             future = start_read(read, soon=is_small)
