@@ -71,6 +71,11 @@ fuzz cases="20000":
 docs:
     NO_MKDOCS_2_WARNING=1 {{python}} -m mkdocs --quiet build --strict
 
+# Show the first hits of the built site's search: `just search "chunk size" zip`.
+[positional-arguments]
+search *queries:
+    @node docs/making/search.js site "$@"
+
 # Draw the pictures of the guide.
 pictures:
     {{python}} docs/making/pictures.py

@@ -1,4 +1,4 @@
-"""MkDocs hooks for decisions, links, pictures and names of the reference.
+"""MkDocs hooks for decisions, the changelog, links, pictures, search and names of the reference.
 
 Pages also work in the repository. Their links may lead to files outside ``docs``, which the site
 does not have, and to pictures, which the site embeds in the colours of the reader.
@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
+from os.path import relpath
 from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1]
-PACKAGE = DOCS.parent / "python/tessarr"
+ROOT = DOCS.parent
+PACKAGE = ROOT / "python/tessarr"
+CHANGELOG = ROOT / "CHANGELOG.md"
+RELEASES = "<!-- towncrier release notes start -->"
 OTHER_NAMES = "<!-- the names that no other page has -->"
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 PICTURE = re.compile(r'<img alt="([^"]*)" src="[^"]*?([\w-]+\.svg)"[^>]*>')
 NAMED = re.compile(r"<code>(tessarr(?:\.\w+)+)([^<]*)</code>(?!</a>)")
+NO_DESCRIPTION = re.compile(r'–\s*<div class="doc-md-description">\s*</div>')
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+RANKS = {
+    **dict.fromkeys(("programs/", "guide/", "faq.md"), 10),
+    **dict.fromkeys(("guide/tensorstore.md", "guide/codecs-measured.md"), 1),
+    **dict.fromkeys(("reference/", "glossary.md", "matrix.md"), 0.1),
+    **dict.fromkeys(("adr/", "architecture.md", "changelog.md", "conformance.md"), 0.001),
+    **dict.fromkeys(("correctness.md", "developing.md"), 0.001),
+}
+"""Weights of the search by page or folder; the longest match counts, and 1 is the default."""
 
 
 def on_config(config: Any) -> Any:
@@ -29,17 +44,39 @@ def on_config(config: Any) -> Any:
     return config
 
 
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the changelog, which begins with the changes since the last release."""
+    from mkdocs.structure.files import File  # tests read this file without MkDocs
+
+    command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "Next release"]
+    draft = subprocess.run(  # noqa: S603 -- fixed arguments
+        [*command, "--date", "unreleased"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+    ).stdout
+    _, _, released = CHANGELOG.read_text(encoding="utf-8").partition(RELEASES)
+    files.append(File.generated(config, "changelog.md", content=f"# Changelog\n{draft}{released}"))
+    return files
+
+
 def _title(page: Path) -> str:
     with page.open(encoding="utf-8") as file:
         return file.readline().lstrip("# 0123456789.").strip()
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Replace links to files outside the documentation by their texts."""
-    folder = Path(page.file.abs_src_path).parent
+    """Rank the page in the search, and replace links to files outside the documentation."""
+    name = page.file.src_uri
+    ranks = [key for key in RANKS if name.startswith(key)]
+    page.meta["search"] = {"boost": RANKS[max(ranks, key=len)] if ranks else 1}
+    folder = (DOCS / name).parent
 
     def inside(link: re.Match[str]) -> str:
         target = (folder / link[2]).resolve()
+        if target == CHANGELOG:
+            return f"[{link[1]}]({relpath(DOCS / 'changelog.md', folder)})"
         return link[0] if target.is_relative_to(DOCS) else link[1]
 
     return LINK.sub(
@@ -77,4 +114,5 @@ def on_page_content(html: str, **_: Any) -> str:
 
     linked = r'<autoref identifier="\1" optional><code>\1\2</code></autoref>'
     html = html.replace("<p>::</p>", "")  # in docstrings, where it starts a drawing
+    html = NO_DESCRIPTION.sub("", html)
     return NAMED.sub(linked, PICTURE.sub(inline, html))

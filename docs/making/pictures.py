@@ -6,10 +6,15 @@ translucent, so that a picture is as readable on dark as on light ground.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from statistics import median
 
 FOLDER = Path(__file__).parents[1] / "pictures"
+RESULTS = Path(__file__).parents[2] / "bench/results/2026-11-21-edge-512.md"
+"""The measured times that the picture of speed shows."""
 BLUE, ORANGE, GREEN, RED = "#4c8dff", "#ff9d2e", "#2fbf71", "#f0506e"
 STYLE = (
     "<style>.picture{color:#24292f}"
@@ -231,8 +236,81 @@ def writers() -> str:
     return svg(680, 230, parts)
 
 
+ENGINES = {
+    "tensorstore-nosync": ("TensorStore without fsync", BLUE, "M0-5L5 0 0 5-5 0Z"),
+    "zarr": ("zarr-python", RED, "M-4-4H4V4H-4Z"),
+    "zarr-fused": ("zarr-python, fused pipeline", ORANGE, "M0-5L5 4-5 4Z"),
+    "zarrista": ("zarrista", GREEN, "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z"),
+}
+"""The label, the colour and the mark of each library."""
+
+OPERATIONS = {
+    "open an array": r"open an array",
+    "read one chunk of 8 kB": r"one 8 kB",
+    "read crops": r"\d+³ crops",
+    "read points and strides": r"10000 points|outer selection|every 4th",
+    "read planes": r"planes",
+    "read a whole array": r"read all",
+    "write parts of chunks": r"8³ partial writes",
+    "append rows": r"append",
+    "write a whole array, disk": r"write all(?!.*tmpfs)",
+    "write a whole array, memory": r"write all.*tmpfs",
+}
+"""The rows of the table of results that each operation comprises."""
+
+
+def read_ratios() -> list[dict[str, str]]:
+    """Return the rows of the first table of results; each maps columns to texts."""
+    lines = RESULTS.read_text(encoding="utf-8").split("\n## ")[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "|" in line]
+    start = next(i for i, row in enumerate(cells) if row[0] == "row")
+    return [dict(zip(cells[start], row, strict=True)) for row in cells[start + 2 :]]
+
+
+def find_ratios(operation: str, engine: str) -> list[float]:
+    """Return the ratios of the time of an engine to that of Tessarr, if it has the operation."""
+    rows = [row for row in read_ratios() if re.match(OPERATIONS[operation], row["row"])]
+    matches = [re.match(r"([\d.]+)×", row[engine]) for row in rows]
+    return [float(match[1]) for match in matches if match]
+
+
+def speed() -> str:
+    """Draw the median time of other libraries, in multiples of Tessarr's time."""
+    left, top, line, decade = 240, 76, 27, 165
+
+    def at(ratio: float) -> float:
+        return left + decade * (math.log10(ratio) + 0.5)
+
+    bottom = top + line * len(OPERATIONS)
+    parts = [
+        words(at(1), 20, "time of other libraries ÷ time of Tessarr (medians)", anchor="start")
+    ]
+    for k, (name, colour, mark) in enumerate(ENGINES.values()):
+        x = (20, 230, 350, 565)[k]
+        parts += [f'<path d="{mark}" fill="{colour}" transform="translate({x} 44)"/>']
+        parts += [words(x + 12, 48, name, anchor="start")]
+    for ratio in (0.5, 1, 2, 5, 10, 20, 50, 100, 200):
+        x, width = at(ratio), 2 if ratio == 1 else 0.3
+        height = bottom - top
+        parts += [
+            f'<path d="M{x:.1f} {top}v{height}" stroke="currentColor" stroke-width="{width}"/>'
+        ]
+        parts += [words(round(x, 1), bottom + 18, f"{ratio:g}×")]
+    parts += [words(at(1) - 8, bottom + 38, "← Tessarr is slower", anchor="end")]
+    parts += [words(at(1) + 8, bottom + 38, "Tessarr is faster →", anchor="start")]
+    for k, operation in enumerate(OPERATIONS):
+        y = top + (k + 0.5) * line
+        count = len(find_ratios(operation, "zarr"))
+        parts += [words(left - 8, y + 4, f"{operation} ({count})", anchor="end")]
+        for engine, (_, colour, mark) in ENGINES.items():
+            if ratios := find_ratios(operation, engine):
+                where = f'transform="translate({at(median(ratios)):.1f} {y:g})"'
+                parts += [f'<path d="{mark}" fill="{colour}" fill-opacity="0.85" {where}/>']
+    return svg(730, bottom + 50, parts)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
-    f.__name__: f for f in (chunks, indexing, pipeline, shapes, shards, writers)
+    f.__name__: f for f in (chunks, indexing, pipeline, shapes, shards, speed, writers)
 }
 
 

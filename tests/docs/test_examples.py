@@ -14,6 +14,7 @@ PROGRAM_PACKAGES = {
     "anndata.md": ("anndata", "dask", "zarr"),
     "bioimaging.md": ("ome_zarr", "dask", "zarr"),
     "dask.md": ("distributed", "zarr"),
+    "hdf5-netcdf.md": ("xarray", "h5py", "netCDF4"),
     "icechunk.md": ("icechunk",),
     "pytorch.md": (),
     "virtualizarr.md": ("virtualizarr", "h5netcdf", "icechunk", "obstore", "xarray"),

@@ -21,7 +21,7 @@ PREPARE: dict[str, Callable[[Any, Path], recipes.Recipe]] = {
     "tls": recipes.prepare_tls,
 }
 SERVERS = {
-    "Google Cloud Storage": "fake_gcs",
+    "Google Cloud Storage (GCS)": "fake_gcs",
     "Azure with a shared access signature": "azurite",
     "Azure with a connection string": "azurite",
     "Signed URL": "azurite",
@@ -31,7 +31,12 @@ SERVERS = {
 }
 """The servers of the recipes; all others need that of S3."""
 
-ANONYMOUS = {"Public bucket", "AWS profile", "Access keys", "Credentials from a function"}
+ANONYMOUS = {
+    "Public bucket without credentials (anonymous)",
+    "AWS profile",
+    "Access keys",
+    "Credentials from a function",
+}
 ANONYMOUS |= {"Command line"}
 """Recipes of S3 that must not use keys of the environment."""
 
