@@ -72,6 +72,8 @@ def prepare_s3(port: int, folder: Path) -> Recipe:
         root = f"s3://{bucket}"
         tessarr.save_array(f"{root}/data.zarr", VALUES, storage_options=options)
         tessarr.save_group(f"{root}/group.zarr", temperature=VALUES, storage_options=options)
+        climate = tessarr.open_group(f"{root}/climate.zarr", "w", storage_options=options)
+        climate.create_array("temperature", data=VALUES, dimension_names=["time"])
         fs.pipe_file(f"{bucket}/data.bin", VALUES.tobytes())
     resources = [f"arn:aws:s3:::public-bucket{suffix}" for suffix in ("", "/*")]
     statement = {"Effect": "Allow", "Principal": "*", "Resource": resources}

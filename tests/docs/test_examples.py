@@ -18,7 +18,7 @@ PROGRAM_PACKAGES = {
     "icechunk.md": ("icechunk",),
     "pytorch.md": (),
     "virtualizarr.md": ("virtualizarr", "h5netcdf", "icechunk", "obstore", "xarray"),
-    "xarray.md": ("xarray",),
+    "xarray.md": ("xarray", "dask"),
     "zarr-python.md": ("zarr",),
 }
 """The packages of the pages on programs, which the exhaustive tier runs."""
