@@ -170,6 +170,9 @@ def test_view_casts_elements_on_read(zarr_format: Any, shards: Any, dtype: Any) 
         ("f8", "u1", True),
         ("f4", "c16", True),
         (bool, "f2", True),
+        (">i4", "f8", True),
+        (">c8", "c16", True),
+        (">f8", "f4", True),
         ("f8", "f2", False),  # the engine would round twice
         ("i2", "S3", False),
         ("M8[s]", "i8", False),

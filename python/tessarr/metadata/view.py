@@ -141,14 +141,25 @@ def describe_cast(
     If the view casts elements, and the engine casts them as NumPy does, the description has the
     stored elements and their cast in place of the filter.
     """
-    filters = find_codec_roles(meta).filters
-    cast = filters[0] if filters else None
+    filters = [*find_codec_roles(meta).filters]
+    cast = filters.pop(0) if filters else None
     engine_types = _find_engine_types(cast, meta.data_type) if isinstance(cast, _Cast) else None
     if engine_types is None:
         return meta.description(store_fill=store_fill, missing=missing)
     assert isinstance(cast, _Cast)
-    chain, last_is_filter = _replace_codecs(meta, meta.rank, list(filters[1:]), None)
-    changed = replace(meta, data_type=cast.stored, fill_value=None, last_is_filter=last_is_filter)
+    if filters and not cast.stored.numpy.isnative:
+        # The filters expect elements in the stored byte order.
+        return meta.description(store_fill=store_fill, missing=missing)
+    chain, last_is_filter = _replace_codecs(meta, meta.rank, filters, None)
+    # The engine swaps bytes of the serializer, not of the data type.
+    chain = Chain(
+        tuple(
+            _choose_serializer(codec, cast.stored) if isinstance(codec, Bytes) else codec
+            for codec in chain.codecs
+        )
+    )
+    stored_type = cast.stored.ordered("native")
+    changed = replace(meta, data_type=stored_type, fill_value=None, last_is_filter=last_is_filter)
     stored = _replace_layout(changed, meta.shape, meta.chunk_grid, chain)
     return {
         **stored.description(store_fill=store_fill, missing=missing),
@@ -160,9 +171,15 @@ def describe_cast(
 def _find_engine_types(cast: _Cast, data_type: DataType) -> tuple[str, str] | None:
     """Return the engine's names of both types of a cast, if the engine casts as NumPy does."""
     source, target = cast.stored.numpy, data_type.numpy
-    is_known = cast.decoded == data_type and all(
-        kind.isbuiltin == 1 and kind.isnative and kind.kind in "biufc" and kind.char not in "gG"
-        for kind in (source, target)
+    is_known = (
+        cast.decoded == data_type
+        and target.isnative
+        and all(
+            issubclass(kind.type, (np.bool_, np.number))  # no type of another package
+            and kind.kind in "biufc"
+            and kind.char not in "gG"
+            for kind in (source, target)
+        )
     )
     # The engine rounds doubles to half precision in two steps, and loses imaginary parts without
     # NumPy's warning.

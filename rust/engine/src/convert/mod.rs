@@ -10,6 +10,7 @@ pub(crate) mod half;
 mod item;
 
 use std::any::TypeId;
+use std::mem::MaybeUninit;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 use crate::convert::half::{BFloat16, Float16};
@@ -20,6 +21,9 @@ use item::{Bit, Complex, Load, RoundToOdd, Signed, Store, TableFloat, Unsigned};
 
 /// The number of items that are loaded at a time.
 const BLOCK: usize = 512;
+
+/// The number of words of 8 bytes of the largest items, which are complex numbers.
+const MAX_ITEM_WORDS: usize = 2;
 
 /// The number of items that one thread converts: that takes longer than waking another thread.
 const TASK: usize = 128 << 10;
@@ -97,7 +101,8 @@ impl Number<'_> {
 ///
 /// Floats as integers lose their fraction; integers too large for the type lose their upper bits.
 /// Rounding is to the nearest number, ties to even. A complex number is converted to another kind
-/// of number by its real part.
+/// of number by its real part. Source items with a `swap` unit above 1 have the bytes of each unit
+/// in the other order.
 ///
 /// # Errors
 /// `Kind::Argument` if a type is unknown.
@@ -107,11 +112,11 @@ impl Number<'_> {
 /// and an item of the target type writable at `target`; and the two do not overlap.
 pub unsafe fn convert(
     axes: &[Axis<'_>],
-    (source, source_type): (*const u8, Number<'_>),
+    (source, source_type, swap): (*const u8, Number<'_>, usize),
     (target, target_type): (*mut u8, Number<'_>),
 ) -> Result<()> {
     if source_type == target_type {
-        let item = Copied { bytes: source_type.bytes().ok_or_else(unknown)?, swap: 0 };
+        let item = Copied { bytes: source_type.bytes().ok_or_else(unknown)?, swap };
         let walk = Walk { axes: axes.into(), src: source, dst: target };
         return in_pieces(&[walk], TASK, &|axes, source, target| {
             // SAFETY: the caller's promise; pieces do not overlap.
@@ -123,9 +128,9 @@ pub unsafe fn convert(
         let parts = Axis::Strided { count: 2, src: src as isize, dst: dst as isize };
         let axes: Vec<Axis<'_>> = axes.iter().copied().chain([parts]).collect();
         // SAFETY: the caller's promise, as each item is two of these.
-        return unsafe { convert(&axes, (source, source_type), (target, target_type)) };
+        return unsafe { convert(&axes, (source, source_type, swap), (target, target_type)) };
     }
-    let work = Work { axes, source, source_type, target, target_type };
+    let work = Work { axes, source, source_type, swap, target, target_type };
     // SAFETY: the caller's promise.
     unsafe {
         if source_type.is_small_float() || target_type.is_small_float() {
@@ -169,6 +174,7 @@ struct Work<'a> {
     axes: &'a [Axis<'a>],
     source: *const u8,
     source_type: Number<'a>,
+    swap: usize,
     target: *mut u8,
     target_type: Number<'a>,
 }
@@ -225,43 +231,92 @@ impl Work<'_> {
         store: Option<Row<StoreRow<H>>>,
     ) -> Result<()> {
         let (Some(load), Some(store)) = (load, store) else { return Err(unknown()) };
-        let (numbers, nearest) = (tables(self.source_type), tables(self.target_type));
+        let rows = Rows { load, store, numbers: tables(self.source_type), nearest: tables(self.target_type) };
+        let item = Copied { bytes: self.source_type.bytes().ok_or_else(unknown)?, swap: self.swap };
         let walk = Walk { axes: self.axes.into(), src: self.source, dst: self.target };
         in_pieces(&[walk], TASK, &|axes, source, target| {
             let mut block = [H::default(); BLOCK];
-            each_row(axes, &mut |(src_offset, dst_offset), count, (step, stride)| {
-                let (source, target) =
-                    (source.wrapping_offset(src_offset), target.wrapping_offset(dst_offset));
-                let is_contiguous = |address: *const u8, step: isize| {
-                    step == size_of::<H>() as isize && address.cast::<H>().is_aligned()
-                };
-                // SAFETY: the caller's promise: the rows are those of `axes`. A slice has that
-                // type, and its items are contiguous and aligned.
+            each_row(axes, &mut |(src_offset, dst_offset), count, steps| {
+                let addresses = (source.wrapping_offset(src_offset), target.wrapping_offset(dst_offset));
+                // SAFETY: the caller's promise: the rows are those of `axes`.
                 unsafe {
-                    if load.is_native && is_contiguous(source, step) {
-                        return (store.function)(
-                            nearest,
-                            target,
-                            stride,
-                            from_raw_parts(source.cast(), count),
-                        );
-                    }
-                    if store.is_native && is_contiguous(target, stride) {
-                        return (load.function)(
-                            numbers,
-                            source,
-                            step,
-                            from_raw_parts_mut(target.cast(), count),
-                        );
-                    }
-                    for begin in (0..count).step_by(BLOCK) {
-                        let (index, block) = (begin as isize, &mut block[..BLOCK.min(count - begin)]);
-                        (load.function)(numbers, source.wrapping_offset(index * step), step, block);
-                        (store.function)(nearest, target.wrapping_offset(index * stride), stride, block);
+                    match item.swap < 2 {
+                        true => rows.convert(addresses, count, steps, &mut block),
+                        false => rows.convert_swapped(addresses, count, steps, &mut block, item),
                     }
                 }
             });
         })
+    }
+}
+
+/// The functions and tables that convert rows of items through `H`.
+struct Rows<'a, H> {
+    load: Row<LoadRow<H>>,
+    store: Row<StoreRow<H>>,
+    numbers: &'a Tables,
+    nearest: &'a Tables,
+}
+
+impl<H: Copy + Default> Rows<'_, H> {
+    /// Convert a row of `count` items, with these steps between items of the source and the target.
+    /// `block` has any content.
+    ///
+    /// # Safety
+    /// The promise of [`Work`], for this row.
+    unsafe fn convert(
+        &self,
+        (source, target): (*const u8, *mut u8),
+        count: usize,
+        (step, stride): (isize, isize),
+        block: &mut [H; BLOCK],
+    ) {
+        let Rows { load, store, numbers, nearest } = self;
+        let is_contiguous = |address: *const u8, step: isize| {
+            step == size_of::<H>() as isize && address.cast::<H>().is_aligned()
+        };
+        // SAFETY: the caller's promise. A slice has that type, and its items are contiguous and
+        // aligned.
+        unsafe {
+            if load.is_native && is_contiguous(source, step) {
+                return (store.function)(nearest, target, stride, from_raw_parts(source.cast(), count));
+            }
+            if store.is_native && is_contiguous(target, stride) {
+                return (load.function)(numbers, source, step, from_raw_parts_mut(target.cast(), count));
+            }
+            for begin in (0..count).step_by(BLOCK) {
+                let (index, block) = (begin as isize, &mut block[..BLOCK.min(count - begin)]);
+                (load.function)(numbers, source.wrapping_offset(index * step), step, block);
+                (store.function)(nearest, target.wrapping_offset(index * stride), stride, block);
+            }
+        }
+    }
+
+    /// Like `convert`, for source items whose bytes are swapped as in `item`: blocks of them are
+    /// copied in native order.
+    ///
+    /// # Safety
+    /// As of `convert`.
+    unsafe fn convert_swapped(
+        &self,
+        (source, target): (*const u8, *mut u8),
+        count: usize,
+        (step, stride): (isize, isize),
+        block: &mut [H; BLOCK],
+        item: Copied,
+    ) {
+        let mut native = MaybeUninit::<[[u64; MAX_ITEM_WORDS]; BLOCK]>::uninit();
+        let (native, native_step) = (native.as_mut_ptr().cast::<u8>(), item.bytes as isize);
+        for begin in (0..count).step_by(BLOCK) {
+            let (index, count) = (begin as isize, BLOCK.min(count - begin));
+            let axes = [Axis::Strided { count, src: step, dst: native_step }];
+            // SAFETY: the caller's promise; a block of the largest items fits into `native`.
+            unsafe {
+                copy(source.wrapping_offset(index * step), native, &axes, item);
+                let target = target.wrapping_offset(index * stride);
+                self.convert((native, target), count, (native_step, stride), block);
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@ fn converted<S: Copy + Default, T: Copy + Default>(
     let (src, dst) = (bytes(size_of::<S>()), bytes(size_of::<T>()));
     let axes = [Axis::Strided { count: items.len(), src, dst }];
     // SAFETY: both arrays have the length of `axes`.
-    unsafe { convert(&axes, (source.as_ptr().cast(), from), (target.as_mut_ptr().cast(), to)) }.unwrap();
+    unsafe { convert(&axes, (source.as_ptr().cast(), from, 0), (target.as_mut_ptr().cast(), to)) }.unwrap();
     target.into_iter().step_by(step).collect()
 }
 
@@ -128,12 +128,13 @@ fn reversed_axes_convert_and_unknown_types_are_rejected() {
     // A transposed view of 3 by 4, one axis reversed.
     let axes = [Axis::Strided { count: 4, src: 2, dst: -12 }, Axis::Strided { count: 3, src: 8, dst: 4 }];
     let last = target[9..].as_mut_ptr();
-    let (from, to) = ((source.as_ptr().cast(), Number::Named("f2")), (last.cast(), Number::Named("f4")));
+    let (from, to) = ((source.as_ptr().cast(), Number::Named("f2"), 0), (last.cast(), Number::Named("f4")));
     // SAFETY: the steps stay in both arrays.
     unsafe { convert(&axes, from, to) }.unwrap();
     assert_eq!(target, [3.0, 7.0, 11.0, 2.0, 6.0, 10.0, 1.0, 5.0, 9.0, 0.0, 4.0, 8.0]);
     for (one, other) in [("f2", "c4"), ("x", "int4"), ("f16", "f4")] {
-        let (from, to) = ((source.as_ptr().cast(), Number::Named(one)), (last.cast(), Number::Named(other)));
+        let (from, to) =
+            ((source.as_ptr().cast(), Number::Named(one), 0), (last.cast(), Number::Named(other)));
         // SAFETY: the axis has no step.
         assert!(unsafe { convert(&[Axis::Strided { count: 0, src: 2, dst: 2 }], from, to) }.is_err());
     }
@@ -164,10 +165,46 @@ fn unaligned_items_convert_equally() {
         // SAFETY: all arrays have the length of `axes`.
         unsafe {
             let (from, to) = (source.as_ptr().add(shift), halves.as_mut_ptr().add(shift));
-            convert(&axes(4, 2), (from, float), (to, half)).unwrap();
-            convert(&axes(2, 4), (to, half), (wide.as_mut_ptr().add(shift), float)).unwrap();
+            convert(&axes(4, 2), (from, float, 0), (to, half)).unwrap();
+            convert(&axes(2, 4), (to, half, 0), (wide.as_mut_ptr().add(shift), float)).unwrap();
         }
         assert!(halves[shift..].iter().copied().eq(rounded.iter().flat_map(|half| half.to_ne_bytes())));
         assert!(wide[shift..].iter().copied().eq(back.iter().flat_map(|number| number.to_ne_bytes())));
     }
+}
+
+#[test]
+fn swapped_items_convert_like_native_ones() {
+    fn check<T: Copy + Default + PartialEq + std::fmt::Debug>(
+        from: &str,
+        to: &str,
+        items: &[u8],
+        unit: usize,
+    ) {
+        let (from, to) = (Number::Named(from), Number::Named(to));
+        let bytes = from.bytes().unwrap();
+        let count = items.len() / bytes;
+        let swapped: Vec<u8> = items.chunks(unit).flat_map(|number| number.iter().rev().copied()).collect();
+        for step in [1, -1isize] {
+            let first = if step < 0 { count - 1 } else { 0 };
+            let axes = [Axis::Strided { count, src: step * bytes as isize, dst: size_of::<T>() as isize }];
+            let results = [(items, 0), (&swapped, unit)].map(|(source, swap)| {
+                let mut target = vec![T::default(); count];
+                let source = source[first * bytes..].as_ptr();
+                // SAFETY: the steps stay in both arrays.
+                unsafe { convert(&axes, (source, from, swap), (target.as_mut_ptr().cast(), to)) }.unwrap();
+                target
+            });
+            assert_eq!(results[0], results[1]);
+        }
+    }
+    // More items than are converted at a time.
+    let bytes: Vec<u8> = (0..16 * (BLOCK + 9)).map(|n| (n % 251) as u8).collect();
+    check::<i64>("i4", "i8", &bytes, 4);
+    check::<u32>("u4", "u4", &bytes, 4);
+    check::<u8>("i2", "b1", &bytes, 2);
+    check::<i16>("f2", "i2", &bytes, 2);
+    check::<[u64; 2]>("c8", "c16", &bytes[..8], 4);
+    check::<[u32; 2]>("f8", "c8", &bytes[..8], 8);
+    check::<f32>("c16", "f4", &bytes[..16], 8);
 }

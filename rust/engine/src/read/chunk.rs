@@ -254,15 +254,10 @@ impl Reader<'_> {
         if self.array.is_bool && !copy::are_valid_bools(decoded) {
             self.check_selected(portion, decoded, low)?;
         }
-        let swap = portion.level.swap();
         if let Some(cast) = &self.array.cast {
-            if swap < 2 {
-                return deliver_cast(cast, portion, target, decoded, low);
-            }
-            let mut native = decoded.to_vec();
-            copy::swap_in_place(&mut native, swap);
-            return deliver_cast(cast, portion, target, &native, low);
+            return deliver_cast(cast, portion, target, decoded, low);
         }
+        let swap = portion.level.swap();
         portion.each_copy(Direction::FromCell, |copy| {
             let item = copy.item(swap);
             // SAFETY: `decoded` covers the span of the portion, the caller of `read` guarantees the
@@ -290,8 +285,7 @@ impl Reader<'_> {
     }
 }
 
-/// Convert `portion` of `decoded`, which contains the decoded chunk in native byte order from byte
-/// `low`.
+/// Convert `portion` of `decoded`, which contains the decoded chunk from byte `low`.
 fn deliver_cast(
     cast: &Cast,
     portion: &Portion<'_, '_>,
@@ -300,14 +294,13 @@ fn deliver_cast(
     low: usize,
 ) -> Result<()> {
     let (source_type, target_type) = cast.numbers();
-    let mut result = Ok(());
-    portion.each_copy(Direction::FromCell, |copy| {
+    let converted = portion.single_copy(Direction::FromCell, |copy| {
         let from = decoded.as_ptr().wrapping_offset(copy.cell - low as isize);
-        let to = target.out.0.wrapping_offset(copy.caller);
+        let (to, swap) = (target.out.0.wrapping_offset(copy.caller), portion.level.swap());
         // SAFETY: as in `deliver`; `Cast::check` compared the types with the sizes of the items.
-        result = unsafe { convert(copy.axes, (from, source_type), (to, target_type)) };
+        Some(unsafe { convert(copy.axes, (from, source_type, swap), (to, target_type)) })
     });
-    result
+    converted.unwrap_or_else(|| Err(Error::internal("fields of elements that are cast")))
 }
 
 fn bad_bool() -> Error {

@@ -229,3 +229,34 @@ fn sparse_shard_file_is_rejected_before_reading() {
         assert!(peak < 1 << 20, "{peak}");
     }
 }
+
+#[test]
+fn cast_of_swapped_chunk_copies_no_chunk() {
+    const COUNT: usize = 1 << 20;
+    let plan = Plan {
+        shape: vec![COUNT as u64],
+        grid: Grid::Regular {
+            chunk_shape: vec![COUNT as u64],
+            chain: Chain { array_bytes: ArrayBytes::Bytes { swap: 2 }, ..raw() },
+        },
+        item_bytes: 2,
+        is_bool: false,
+        is_vlen: false,
+        fill: vec![0; 2],
+        keys: KeyEncoding::Numbers { with_c: true, separator: '/' },
+        store_fill: true,
+        missing: Missing::Fill,
+        cast: Some(Cast { source: "i2".to_owned(), target: "i4".to_owned(), fill: vec![0; 4] }),
+    };
+    let array = Array::compile(plan).unwrap();
+    let store: &dyn Store = &MemoryStore::new();
+    let stored: Vec<u8> = (0..COUNT).flat_map(|n| (n as i16).swap_bytes().to_ne_bytes()).collect();
+    store.put("a/c/0", &stored).unwrap();
+    let mut out = [0i32; 4];
+    let selection = Selection::new(&[range(5, COUNT as i64 / 4, 4, 4)], &[COUNT as u64]).unwrap();
+    let operation = Operation::new(&array, store, "a/");
+    let (done, peak) = measured(|| unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) });
+    done.unwrap();
+    assert_eq!(out, [0, 1, 2, 3].map(|n| i32::from((5 + n * (COUNT / 4)) as i16)));
+    assert!(peak < 1 << 17, "{peak}");
+}

@@ -12,7 +12,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing, Plan};
+use tessarr_engine::array::{Array, ArrayBytes, Cast, Chain, Grid, KeyEncoding, Missing, Plan};
 use tessarr_engine::codec::chain::BytesCodecs;
 use tessarr_engine::codec::Config;
 use tessarr_engine::pipeline::operation::Operation;

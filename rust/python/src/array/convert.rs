@@ -81,7 +81,7 @@ fn convert(
     let axes: Vec<Axis<'_>> = (values.shape().iter().zip(strides))
         .map(|(&count, (&src, &dst))| Axis::Strided { count, src, dst })
         .collect();
-    let work = Shared(((data(values).cast_const(), source), (data(out), target)));
+    let work = Shared(((data(values).cast_const(), source, 0), (data(out), target)));
     let work = move || {
         let Shared((source, target)) = { work };
         // SAFETY: this function has checked the shapes. The caller passes arrays that share no
