@@ -117,6 +117,25 @@ pub fn bounds(dim_grids: &[DimGrid], cell: &[u64]) -> (PerAxis<u64>, PerAxis<u64
     dim_grids.iter().zip(cell).map(|(dim_grids, &cell)| dim_grids.bounds(cell)).unzip()
 }
 
+/// Return whether ranges certainly touch at most `limit` cells of shape `cell`. `ends` are the first
+/// and the last position along each axis; None: unknown.
+pub fn touches_at_most(
+    ends: impl ExactSizeIterator<Item = Option<(i64, i64)>>,
+    cell: &[u64],
+    limit: u64,
+) -> bool {
+    if ends.len() != cell.len() {
+        return false;
+    }
+    let cells = |(ends, &length): (Option<(i64, i64)>, &u64)| {
+        let ((first, last), length) = (ends?, i64::try_from(length).ok()?);
+        let number = |position: i64| position.checked_div_euclid(length);
+        number(first)?.abs_diff(number(last)?).checked_add(1)
+    };
+    let total = ends.zip(cell).map(cells).try_fold(1u64, |total, cells| total.checked_mul(cells?));
+    total.is_some_and(|total| total <= limit)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -133,6 +152,18 @@ mod tests {
         let runs: Vec<(u64, u64)> = dim_grids.runs_between(4, 7).map(|(run, end)| (run.start, end)).collect();
         assert_eq!(runs, [(0, 6), (6, 7), (7, u64::MAX)]);
         assert_eq!(dim_grids.runs_between(8, 100).count(), 1);
+    }
+
+    #[test]
+    fn ranges_of_known_ends_touch_few_cells() {
+        let touches =
+            |ends: &[Option<(i64, i64)>], limit| touches_at_most(ends.iter().copied(), &[8, 5], limit);
+        assert!(touches(&[Some((7, 8)), Some((0, 4))], 2) && !touches(&[Some((7, 8)), Some((0, 5))], 3));
+        assert!(touches(&[Some((-1, -8)), Some((9, 5))], 1), "in any order, below 0");
+        assert!(!touches(&[Some((0, 0)), None], u64::MAX));
+        assert!(!touches(&[Some((0, 0))], u64::MAX), "another rank");
+        assert!(!touches(&[Some((i64::MIN, i64::MAX)); 2], u64::MAX));
+        assert!(!touches_at_most([Some((0, 0))].into_iter(), &[0], 9));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::{
     in_dimension, index_error, is_always_empty, Dim, IndexTransform, MapSource, OutputMap, PerDimension,
 };
 use crate::error::{Error, Result};
+use crate::grid;
 use crate::selection::Request;
 
 /// The selection of a view, and the layout of its buffer.
@@ -142,19 +143,18 @@ impl IndexTransform {
 
     /// Return whether it has no index arrays and certainly touches at most `limit` cells of this
     /// shape.
-    pub fn touches_at_most(&self, cell: &[i64], limit: u64) -> bool {
-        let cells = |(map, &length): (&OutputMap, &i64)| {
-            let (min, max) = match map.source {
-                MapSource::Constant => return Some(1),
-                MapSource::InputDimension(k) => (self.dims[k].lower, self.dims[k].upper - 1),
-                MapSource::IndexArray(_) => return None,
-            };
-            let number = |position: i64| map.compose_linear(position, 0).ok()?.0.checked_div_euclid(length);
-            number(min)?.abs_diff(number(max)?).checked_add(1)
+    pub fn touches_at_most(&self, cell: &[u64], limit: u64) -> bool {
+        let ends = |map: &OutputMap| {
+            let position = |index: i64| Some(map.compose_linear(index, 0).ok()?.0);
+            match map.source {
+                MapSource::Constant => Some((0, 0)),
+                MapSource::InputDimension(k) => {
+                    Some((position(self.dims[k].lower)?, position(self.dims[k].upper - 1)?))
+                }
+                MapSource::IndexArray(_) => None,
+            }
         };
-        let total =
-            self.maps.iter().zip(cell).map(cells).try_fold(1u64, |total, cells| total.checked_mul(cells?));
-        cell.len() == self.maps.len() && total.is_some_and(|total| total <= limit)
+        grid::touches_at_most(self.maps.iter().map(ends), cell, limit)
     }
 
     /// Return the size of each dimension, if all positions are inside the array.

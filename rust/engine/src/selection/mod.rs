@@ -20,6 +20,7 @@ use sort::Numbered;
 use crate::array::PerAxis;
 use crate::copy::Axis as CopyAxis;
 use crate::error::{Error, Result};
+use crate::grid;
 
 mod divide;
 mod groups;
@@ -249,14 +250,11 @@ impl Selection {
 
     /// Return whether it has no index lists and touches at most `limit` cells of a grid.
     pub fn touches_at_most(&self, cell: &[u64], limit: u64) -> bool {
-        let cells = |(form, &length): (&AxisForm, &u64)| {
-            let AxisForm::Range(range) = form else { return None };
-            let (first, last) = if range.count > 0 { range.bounds() } else { (0, 0) };
-            Some((last as u64).checked_div(length)? - (first as u64).checked_div(length)? + 1)
+        let ends = |form: &AxisForm| match form {
+            AxisForm::Range(range) => Some(if range.count > 0 { range.bounds() } else { (0, 0) }),
+            _ => None,
         };
-        let total =
-            self.axes.iter().zip(cell).map(cells).try_fold(1u64, |total, cells| total.checked_mul(cells?));
-        cell.len() == self.axes.len() && total.is_some_and(|total| total <= limit)
+        grid::touches_at_most(self.axes.iter().map(ends), cell, limit)
     }
 
     /// Return the whole selection as one piece.

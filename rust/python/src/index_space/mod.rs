@@ -377,7 +377,7 @@ impl View {
     }
 
     /// Return whether the view has no index arrays and touches at most `max_cells` cells.
-    fn touches_at_most(&self, cell_shape: Vec<i64>, max_cells: u64) -> bool {
+    fn touches_at_most(&self, cell_shape: Vec<u64>, max_cells: u64) -> bool {
         self.0.touches_at_most(&cell_shape, max_cells)
     }
 
