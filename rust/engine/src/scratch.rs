@@ -58,6 +58,7 @@ impl Scratch {
     }
 
     fn trim(&mut self) {
+        self.context.trim();
         let mut total = 0;
         self.spare.retain(|buffer| {
             let fits = total + buffer.capacity() <= MAX_SPARE_BYTES;

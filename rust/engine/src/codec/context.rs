@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// The maximum size of a scratch buffer between chunks; a larger one is freed after use.
 const MAX_SPARE_BYTES: usize = 32 << 20;
 
-/// The number of levels of libdeflate.
-const DEFLATE_LEVELS: usize = 13;
+/// The first level whose Deflate encoder takes much memory: about 9 MB instead of at most 1 MB.
+const FIRST_LARGE_LEVEL: u8 = 9;
 
 /// Codec contexts and scratch memory of one thread; each part is created on first use.
 #[derive(Default)]
@@ -21,7 +21,8 @@ pub struct Context {
     zstd_decoder: Option<DCtx<'static>>,
     zstd_encoder: Option<CCtx<'static>>,
     inflater: Option<Inflater>,
-    deflaters: [Option<Deflater>; DEFLATE_LEVELS],
+    /// The last used Deflate encoder, and its level.
+    deflater: Option<(u8, Deflater)>,
     lz4hc: Vec<u64>,
     snappy: Option<Box<snap::raw::Encoder>>,
     pub(super) scratch: Scratch,
@@ -53,13 +54,11 @@ impl Context {
         get_or_create(&mut self.inflater, Inflater::new, "a Deflate decoder")
     }
 
-    /// Return the compressor of `level`, 0 to 12.
+    /// Return the compressor of `level`, 0 to 9.
     pub(super) fn deflater(&mut self, level: u8) -> Result<&mut Deflater> {
-        let slot = self
-            .deflaters
-            .get_mut(usize::from(level))
-            .ok_or_else(|| Error::internal(format!("no Deflate level {level}")))?;
-        get_or_create(slot, || Deflater::new(level), "a Deflate encoder")
+        self.deflater.take_if(|(other, _)| *other != level);
+        let create = || Some((level, Deflater::new(level)?));
+        get_or_create(&mut self.deflater, create, "a Deflate encoder").map(|(_, deflater)| deflater)
     }
 
     /// Return the state of LZ4's high-compression encoder, aligned to 8 bytes.
@@ -77,8 +76,10 @@ impl Context {
         (encoder, self.scratch.whole.bytes(snap::raw::max_compress_len(bytes)))
     }
 
-    /// Free scratch memory that a single unusual chunk made large.
-    pub(super) fn trim(&mut self) {
+    /// Free large memory: a large Deflate encoder, which takes longer to use than to create, and
+    /// scratch memory that a single unusual chunk made large.
+    pub(crate) fn trim(&mut self) {
+        self.deflater.take_if(|(level, _)| *level >= FIRST_LARGE_LEVEL);
         for buffer in [&mut self.scratch.block, &mut self.scratch.whole] {
             if buffer.capacity() > MAX_SPARE_BYTES {
                 *buffer = ReusableBuffer::default();
@@ -135,6 +136,21 @@ mod tests {
     fn context_moves_to_another_thread() {
         fn moves<T: Send>(_: &T) {}
         moves(&Context::default());
+    }
+
+    #[test]
+    fn context_has_one_deflate_encoder_and_trim_frees_a_large_one() {
+        let mut context = Context::default();
+        let level = |context: &Context| context.deflater.as_ref().map(|(level, _)| *level);
+        for small in [1, 6] {
+            assert!(context.deflater(small).is_ok());
+            context.trim();
+            assert_eq!(level(&context), Some(small));
+        }
+        assert!(context.deflater(9).is_ok());
+        assert_eq!(level(&context), Some(9));
+        context.trim();
+        assert_eq!(level(&context), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 
 use libdeflate_sys as sys;
 
-use super::{as_uninit, BytesCodec, Config, Context};
+use super::{as_uninit, c_memory, BytesCodec, Config, Context};
 use crate::error::{Error, Result};
 use crate::scratch::reserve;
 
@@ -99,9 +99,14 @@ impl Deflater {
             9 => 10,
             level => level,
         };
-        // SAFETY: the function has no preconditions; null (no memory, or an unknown level) is
-        // handled.
-        NonNull::new(unsafe { sys::libdeflate_alloc_compressor(c_int::from(level)) }).map(Deflater)
+        let options = sys::libdeflate_options {
+            sizeof_options: size_of::<sys::libdeflate_options>(),
+            malloc_func: Some(c_memory::allocate),
+            free_func: Some(c_memory::free),
+        };
+        // SAFETY: the options are valid; null (no memory, or an unknown level) is handled.
+        NonNull::new(unsafe { sys::libdeflate_alloc_compressor_ex(c_int::from(level), &options) })
+            .map(Deflater)
     }
 
     /// Encode into `out`. Return the number of bytes written, or 0 if `out` is too small.

@@ -8,6 +8,7 @@ use crate::scratch::{as_uninit, reserve};
 
 mod bitround;
 mod blosc;
+mod c_memory;
 pub mod chain;
 mod checksum;
 mod config;
