@@ -25,7 +25,9 @@ __all__ = ["describe_location", "list_states"]
 _RUNTIME_ARGUMENTS: Final = frozenset({"mode", "read_only"})
 """The arguments of stores that do not change what a read returns."""
 _TICK_S: Final = 0.025
-"""The time after which a further change of a file has another time stamp."""
+"""The time after which a further change of a file has another time stamp, if stamps are fine."""
+_MAX_TICKS: Final = 130
+"""The same for stamps of whole seconds, in ticks."""
 
 
 def describe_location(store: Store) -> Any:
@@ -101,16 +103,16 @@ def _digest(store: Store, key: str) -> bytes:
 def _list_file_states(store: Store, prefix: str) -> dict[str, bytes]:
     """Return the states of files; wait until a later change has another state."""
     states: dict[str, bytes] = {}
-    recent: list[str] = []
-    for key in store.list(prefix):
-        value = store.open_value(key)
-        if value is not None:
-            states[key[len(prefix) :]] = value.state or b""
-            if value.version is None:  # the time stamps are recent
-                recent.append(key)
-    if recent:
-        time.sleep(_TICK_S)
-        for key in recent:
+    recent = store.list(prefix)
+    for tick in range(_MAX_TICKS):
+        if tick:
+            time.sleep(_TICK_S)
+        keys, recent = recent, []
+        for key in keys:
             value = store.open_value(key)
             states[key[len(prefix) :]] = b"" if value is None else value.state or b""
+            if value is not None and value.version is None:  # the time stamps are recent
+                recent.append(key)
+        if not recent:
+            break
     return states

@@ -70,6 +70,18 @@ fn open(path: &Path, direct: bool) -> io::Result<(File, bool)> {
 /// with those of an earlier version.
 pub(super) const RACY: Duration = Duration::from_millis(20);
 
+/// The same for file systems that store whole seconds (ext3, HFS+), or even ones (FAT): a file has no
+/// version until the clock has passed its second and the next one.
+const RACY_SECONDS: Duration = Duration::from_secs(3);
+
+/// Return whether a file with these stamps in nanoseconds could change again at time `now` and get
+/// equal stamps. Programs can set `modified` to a whole second, but not `changed`.
+fn is_racy(modified: u64, changed: u64, now: Duration) -> bool {
+    let is_whole = |stamp: u64| stamp % 1_000_000_000 == 0;
+    let window = if is_whole(modified) && is_whole(changed) { RACY_SECONDS } else { RACY };
+    u128::from(modified.max(changed)) >= now.saturating_sub(window).as_nanos()
+}
+
 /// The state of the file when it was opened or written.
 #[derive(Clone, Copy)]
 struct FileState {
@@ -88,13 +100,12 @@ impl FileState {
         let modified = stamp(metadata.mtime(), metadata.mtime_nsec());
         let changed = stamp(metadata.ctime(), metadata.ctime_nsec());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let racy_since = now.saturating_sub(RACY).as_nanos();
         // The second stamp is mixed over all bits, so that two shifts do not cancel out.
         let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         FileState {
             size: metadata.len(),
             stamps: Version::of([metadata.dev(), metadata.ino(), metadata.len(), mixed]),
-            racy: u128::from(modified.max(changed)) >= racy_since,
+            racy: is_racy(modified, changed, now),
         }
     }
 }
@@ -189,5 +200,38 @@ impl ValueReader for LocalValue {
             FileAccess::Direct => None, // direct reads need whole blocks
             _ => Some(&self.file),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Return the age in milliseconds from which a file with these stamps has a version.
+    fn trusted_age(modified: u64, changed: u64) -> u64 {
+        let is_racy = |age: &u64| {
+            let now = Duration::from_nanos(modified.max(changed)) + Duration::from_millis(*age);
+            super::is_racy(modified, changed, now)
+        };
+        (0..10_000).find(|age| !is_racy(age)).unwrap_or(u64::MAX)
+    }
+
+    #[test]
+    fn whole_seconds_are_trusted_after_more_than_two() {
+        for second in [10, 11] {
+            assert_eq!(trusted_age(second * SECOND, second * SECOND), 3001);
+            assert_eq!(trusted_age(3 * SECOND, second * SECOND), 3001);
+        }
+    }
+
+    #[test]
+    fn finer_stamps_are_trusted_after_a_few_ticks() {
+        // A program has set the time of modification, to the past or the future.
+        for modified in [9, 10, 12].map(|second| second * SECOND) {
+            assert_eq!(trusted_age(modified, 11 * SECOND + 5), 21);
+        }
+        assert_eq!(trusted_age(11 * SECOND + 5, 11 * SECOND + 5), 21);
     }
 }
