@@ -15,7 +15,9 @@ from stores import servers
 from stores.clouds import Cloud
 from stores.processes import start_program
 from tessarr import _engine
-from tessarr.stores import HTTPStore, ZipStore
+from tessarr.store import ForeignStore
+from tessarr.store.zip.nested import ZipValueStore
+from tessarr.stores import HTTPStore, MemoryStore, ZipStore
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "chunk": {"chunks": 64},
@@ -104,11 +106,45 @@ def test_reader_beside_writer_never_sees_an_old_value(layout: str, tmp_path: Pat
     assert hits() > before + 20
 
 
-def test_replaced_zip_member_is_seen(tmp_path: Path) -> None:
-    array = create(ZipStore(tmp_path / "a.zip", mode="w"), "chunk")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["file", "value"])
+def test_replaced_zip_member_is_seen(kind: str, layout: str, tmp_path: Path) -> None:
+    """Chunks of Zip members are cached, and belong to one value of one state of the archive."""
+    new: dict[str, bytes] = {}
+    create(new, layout)[:] = VALUES + 100
+    outer = MemoryStore()
+    store: Any = ZipStore(tmp_path / "a.zip", mode="w")
+    if kind == "value":
+        store = ZipValueStore(outer, "a.zip")
+    array = create(store, layout)
+    for expected in (0, 100, 0):
+        before = hits()
+        assert [array[2], array[3], array[4]] == [expected + n for n in (2, 3, 4)]
+        assert hits() == before + 2
+        # Another object replaces the value.
+        old = store["c/0"]
+        if kind == "file":
+            store.put("c/0", new["c/0"])
+        else:
+            ZipValueStore(outer, "a.zip").put("c/0", new["c/0"])
+        new["c/0"] = old
+
+
+def test_reopened_zip_file_shares_no_chunks_with_its_former_values(tmp_path: Path) -> None:
+    for number in range(3):
+        with ZipStore(tmp_path / "a.zip", mode="w") as store:
+            create(store, "chunk")[:] = VALUES + number
+        array = tessarr.open_array(ZipStore(tmp_path / "a.zip", mode="r"))
+        assert [array[2], array[3]] == [2 + number, 3 + number]
+
+
+def test_zip_value_without_version_caches_no_member() -> None:
+    """Each read opens the archive again."""
+    outer: dict[str, bytes] = {}
+    array = create(ZipValueStore(ForeignStore(outer), "a.zip"), "chunk")
+    before = _engine.count_chunk_cache()["bytes"]
     assert [array[2], array[3]] == [2, 3]
-    array[3] = 7
-    assert [array[2], array[3]] == [2, 7]
+    assert _engine.count_chunk_cache()["bytes"] == before
 
 
 class Conditional(servers.Files):
@@ -148,6 +184,18 @@ def test_web_server_sends_an_unchanged_chunk_once(
         assert len(proxy.requests) == 1
         (tmp_path / "c/0").unlink()
         assert array[6] == 0
+
+
+def test_new_store_sends_no_version_of_a_former_store(tmp_path: Path) -> None:
+    """A new store may have the address of a former one in memory."""
+    create(tmp_path, "chunk")
+    with servers.file_server(tmp_path, Conditional) as proxy:
+        for _ in range(20):
+            array = tessarr.open_array(HTTPStore(proxy.url), mode="r")
+            proxy.reset_counts()
+            assert [array[2], array[3]] == [2, 3]
+            assert ["If-None-Match" in headers for headers in proxy.headers] == [False, True]
+            del array
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -7,7 +7,8 @@ import io
 import os
 import time
 from bisect import bisect_left
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
+from itertools import count
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Final
 from zlib import crc32
@@ -20,10 +21,11 @@ from tessarr.store.zip.directory import build_directory, read_directory
 from tessarr.store.zip.entries import Entries
 from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, get_stamp
 from tessarr.store.zip.format import Entry
+from tessarr.store.zip.opened_value import OpenedValue
 from tessarr.store.zip.rewrite import remove_garbage
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
     from tessarr.store.zip.file import File
@@ -32,6 +34,9 @@ __all__ = ["Archive", "ArchiveStore"]
 
 _ALWAYS_TIDY_BYTES: Final = 1 << 24  # smaller files are always rewritten without garbage
 _LARGE_BYTES: Final = 0x7FFFFFFF  # beyond, older programs need zip64
+
+_generations: Final = count(1)
+"""Numbers of directories that this process has read: each offset in one has a single value."""
 
 
 class Archive:
@@ -65,6 +70,7 @@ class Archive:
         self.closed = False
         self.entries = Entries()
         self._sorted_keys: list[str] | None = None
+        self._generation: int | None = None  # None: unknown, or another thread switches the file
         self._method = method
         self._large = large
         self._durable = durable
@@ -132,6 +138,7 @@ class Archive:
 
     def _switch_file(self, file: File) -> None:
         """Continue with another file, unless it is unreadable."""
+        self._generation = None
         before, self._file = self._file, file
         try:
             self._read_directory()
@@ -142,6 +149,10 @@ class Archive:
         self._sorted_keys = None
 
     def _read_directory(self) -> None:
+        self._parse_directory()
+        self._generation = next(_generations) if self._file.has_version else None
+
+    def _parse_directory(self) -> None:
         size = self._file.size()
         if self._writes and not size:
             self.entries, self._changed = Entries(), True
@@ -164,8 +175,14 @@ class Archive:
     def open(self, key: str) -> OpenedValue | None:
         """Open a value; return None for an absent key."""
         self.check()
+        generation = self._generation
         entry = self.entries.get(key)
-        return None if entry is None else self._open_entry(key, entry)
+        if entry is None:
+            return None
+        value = self._open_entry(key, entry)
+        if generation is not None and generation == self._generation:
+            value.version = b"%x,%x" % (generation, entry.offset)
+        return value
 
     def _open_entry(self, key: str, entry: Entry) -> OpenedValue:
         return OpenedValue(self._file, entry, f"{key!r} in {self.name}", key)
@@ -435,66 +452,6 @@ class Archive:
         self._write_directory()
 
 
-class OpenedValue:
-    """An open value; later changes of the key do not affect it.
-
-    Parameters
-    ----------
-    file, entry
-        The file and the entry of the value.
-    label
-        The name of the value in error messages.
-    """
-
-    def __init__(self, file: File, entry: Entry, label: str, key: str) -> None:
-        self.size = entry.size
-        self._file = file
-        self._entry = entry
-        self._label = label
-        self._key = key
-        self._start: int | None = None
-        self._data: bytes | None = None
-
-    @property
-    def state(self) -> bytes:
-        """Bytes that identify this version of the value."""
-        return b"%x,%x,%x" % (self._entry.crc, self._entry.offset, self._entry.packed)
-
-    def read_all(self) -> bytes:
-        """Return the whole value, after a check of its checksum."""
-        entry = self._entry
-        with self._translate_errors():
-            head = zip_format.LOCAL.size + len(entry.name)
-            count = min(entry.limit - entry.offset, head + entry.packed + 64)
-            raw = self._file.read(entry.offset, count)
-            start = zip_format.find_data(entry, raw) - entry.offset
-            packed = raw[start : start + entry.packed]
-            if len(packed) < entry.packed:
-                packed = self._file.read(entry.offset + start, entry.packed)
-            return zip_format.decompress(packed, entry)
-
-    def read(self, offset: int, count: int) -> bytes:
-        """Return `count` bytes from `offset`; decompress a compressed value as a whole first."""
-        if self._entry.method != zip_format.STORED or count == self.size:
-            if self._data is None:
-                self._data = self.read_all()
-            return self._data[offset : offset + count]
-        with self._translate_errors():
-            if self._start is None:
-                head = zip_format.LOCAL.size + len(self._entry.name)
-                raw = self._file.read(self._entry.offset, head)
-                self._start = zip_format.find_data(self._entry, raw)
-            return self._file.read(self._start + offset, count)
-
-    @contextmanager
-    def _translate_errors(self) -> Generator[None]:
-        try:
-            yield
-        except (DataError, UnsupportedError) as error:
-            message = f"cannot read {self._label}: {error}"
-            raise type(error)(message, kind=error.kind, key=self._key) from error
-
-
 class ArchiveStore:
     """An archive with the methods of `tessarr.store.protocol.StoreProtocol`."""
 
@@ -507,6 +464,12 @@ class ArchiveStore:
 
     def open_value(self, key: str) -> OpenedValue | None:
         return self._archive.open(key)
+
+    def open_head(self, key: str, count: int | None) -> OpenedValue | None:
+        value = self._archive.open(key)
+        if value is not None and (count is None or value.size <= count):
+            value.read(0, value.size)  # and keep the bytes
+        return value
 
     def put(self, key: str, data: bytes) -> None:
         self._archive.put(key, data)

@@ -37,6 +37,9 @@ _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 class File:
     """The file methods that an archive uses. Many threads may call `read`."""
 
+    has_version = True
+    """Whether the file stays open for as long as its content is the same."""
+
     def size(self) -> int:
         """Return the number of bytes."""
         raise NotImplementedError
@@ -313,6 +316,7 @@ class ReadFile(File):
 
     def __init__(self, value: ValueReader, name: str) -> None:
         self.is_replaced = False  # whether a read noticed that another value has replaced this one
+        self.has_version = value.version is not None  # otherwise each read opens the file again
         self._value = value
         self._name = name
 

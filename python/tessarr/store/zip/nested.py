@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tessarr._engine import Store
-    from tessarr.store.zip.archive import OpenedValue
+    from tessarr.store.zip.opened_value import OpenedValue
 
 __all__ = ["ZipValueStore"]
 
@@ -93,16 +93,20 @@ class _ZipValue:
         return keys
 
     def get(self, key: str) -> bytes | None:
+        value = self.open_head(key, None)
+        return None if value is None else value.read(0, value.size)
+
+    def open_head(self, key: str, count: int | None) -> OpenedValue | None:
         try:
-            return self._get(key)
+            return self._open_head(key, count)
         except StoreError as error:
             if error.kind != "value_replaced":
                 raise
-            return self._get(key)
+            return self._open_head(key, count)
 
-    def _get(self, key: str) -> bytes | None:
+    def _open_head(self, key: str, count: int | None) -> OpenedValue | None:
         keys = self._open_archive()
-        return None if keys is None else keys.get(key)
+        return None if keys is None else keys.open_head(key, count)
 
     def open_value(self, key: str) -> OpenedValue | None:
         keys = self._open_archive()
