@@ -219,9 +219,19 @@ pub(super) fn read_parts(py: Python<'_>, parts: &[Part]) -> PyResult<()> {
     let run = |interrupt: Interrupt<'_>| run_grouped(&references, Some(interrupt), &end);
     let done = py.detach(|| run_interruptibly(run)).and_then(|done| done);
     done.map_err(|error| to_py(py, error))?;
-    let unread = || Err(Error::internal("a read was not begun"));
-    let mut results = parts.iter().zip(results);
-    results.try_for_each(|(part, done)| part.deliver(py, done.into_inner().unwrap_or_else(unread)))
+    deliver_all(py, parts, results.into_iter().map(OnceLock::into_inner))
+}
+
+/// Deliver the elements of each part, also if another part fails; return the first error.
+fn deliver_all(
+    py: Python<'_>,
+    parts: &[Part],
+    results: impl IntoIterator<Item = Option<Result<Arena>>>,
+) -> PyResult<()> {
+    let missed = || Err(Error::internal("a transfer was not begun"));
+    let ended = parts.iter().zip(results);
+    let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
+    ended.fold(Ok(()), PyResult::and)
 }
 
 /// Group the parts that read the same array, also if it was opened more than once. An array with a
@@ -352,11 +362,7 @@ impl RunningTransfer {
     fn complete(&self, py: Python<'_>) {
         let Some(PartResults { parts, .. }) = self.ends().take() else { return };
         let Some(future) = self.transfer.future.get(py) else { return };
-        let missed = || Err(Error::internal("a transfer was not begun"));
-        let ended = self.transfer.parts.iter().zip(parts);
-        let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
-        // Each part delivers its elements, also if another part fails.
-        let end = match ended.fold(Ok(()), PyResult::and) {
+        let end = match deliver_all(py, &self.transfer.parts, parts) {
             Ok(()) => (Some(&self.transfer.result), None),
             Err(error) => (None, Some(error.into_value(py))),
         };
