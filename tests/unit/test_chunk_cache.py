@@ -122,6 +122,13 @@ def test_whole_reads_fill_nothing(layout: str, tmp_path: Path) -> None:
     assert cached_bytes() == 0
 
 
+def test_strided_reads_of_whole_subchunks_fill_nothing(tmp_path: Path) -> None:
+    array = create(tmp_path, chunks=(1, 20), shards=(16, 20))
+    assert np.array_equal(array[::2], VALUES[::2])
+    assert np.array_equal(array.oindex[[3, 7, 40]], VALUES[[3, 7, 40]])
+    assert cached_bytes() == 0
+
+
 def test_uncompressed_chunks_are_not_cached(tmp_path: Path) -> None:
     before = _engine.count_chunk_cache()
     for shards in (None, (24, 20)):
@@ -168,6 +175,25 @@ def test_array_with_its_own_cache(tmp_path: Path) -> None:
     assert tessarr.open_array(tmp_path).config.chunk_cache_bytes is None
 
 
+@pytest.mark.parametrize("kind", ["folder", "memory"])
+def test_views_of_an_array_share_its_own_cache(kind: str, tmp_path: Path) -> None:
+    config = {"chunk_cache_bytes": MB}
+    store = tmp_path if kind == "folder" else MemoryStore()
+    create(store, path="a", chunks=(12, 20))
+    array = tessarr.open_array(store, path="a", config=config)
+    group = tessarr.open_group(store)
+    read_rows(array)
+    for other in (
+        array.with_config(config),
+        group["a"].with_config(config),  # type: ignore[union-attr]
+        tessarr.open_array(store, path="a", config=config),
+    ):
+        read_rows(other)
+    assert Counting.decoded == 4
+    read_rows(array.with_config({"chunk_cache_bytes": 2 * MB}))
+    assert Counting.decoded == 8
+
+
 @pytest.mark.parametrize("size", [-1, 1.5, True, "1", 2**64])
 def test_wrong_size_raises_error(size: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="chunk_cache_bytes must be a number of bytes or None"):
@@ -209,6 +235,23 @@ def test_subchunks_that_do_not_fit_are_not_cached(tmp_path: Path) -> None:
     with tessarr.options(chunk_cache_bytes=1900):
         assert np.array_equal(array[:, 0], VALUES[:, 0])
         assert cached_bytes() == 0
+
+
+def test_subchunks_of_several_shards_that_do_not_fit_are_not_cached(tmp_path: Path) -> None:
+    array = create(tmp_path, **LAYOUTS["shards"])  # 3 shards with 4 subchunks of 80 bytes in a row
+    with tessarr.options(chunk_cache_bytes=1900):
+        assert np.array_equal(array[::3, 0], VALUES[::3, 0])
+        assert cached_bytes() == 0
+        assert np.array_equal(array[:32:3, 0], VALUES[:32:3, 0])
+        assert cached_bytes() >= 8 * 80
+
+
+def test_subchunk_that_several_reads_share_is_counted_once(tmp_path: Path) -> None:
+    array = create(tmp_path, chunks=(4, 20), shards=(48, 20))  # subchunks of 320 bytes
+    with tessarr.options(chunk_cache_bytes=1000):
+        values = array.read_many([0, 1, 2])
+        assert np.array_equal(values, VALUES[:3])
+        assert cached_bytes() >= 320
 
 
 @pytest.mark.parametrize("layout", ["chunks", "shards"])

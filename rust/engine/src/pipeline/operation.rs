@@ -12,7 +12,7 @@ use crate::pipeline::upload_queue::{self, EncodedChunk};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
-use crate::store::{Call, ChunkCache, OpenResult, ReadHint, Store};
+use crate::store::{CacheShare, Call, ChunkCache, OpenResult, ReadHint, Store};
 
 use smallvec::SmallVec;
 
@@ -247,7 +247,7 @@ pub struct Chunk<'k, 's> {
     /// Whether workers share the subchunks of one shard, because the operation has few chunks.
     pub spread: bool,
     /// The cache of decoded chunks, if those of the operation fit into it.
-    pub chunk_cache: Option<&'k ChunkCache>,
+    pub chunk_cache: Option<CacheShare<'k>>,
 }
 
 impl<'a> Operation<'a> {
@@ -387,24 +387,22 @@ impl<'a> Operation<'a> {
         let division = self.divide(&whole)?;
         let spread = self.shares_workers(division.tasks());
         let (run, chunk_cache) = match division.tasks() {
-            1 => (Executor::CallingThread, self.chunk_cache),
+            1 => (Executor::CallingThread, self.chunk_cache.map(|cache| CacheShare::new(cache, 1))),
             tasks => {
                 let mut first = PerAxis::new();
                 division.find_cell(0, &mut first);
-                (self.run(&first, tasks, requests)?, self.chunk_cache_for(&first, tasks)?)
+                (self.run(&first, tasks, requests)?, self.cache_share(&first, tasks)?)
             }
         };
         Ok(Some(Chunks { operation: self, division, spread, run, chunk_cache }))
     }
 
-    /// Return the cache of decoded chunks if half of it has room for all of `tasks` chunks, the first
-    /// of which is at `cell`. Larger operations are rarely repeated, and filling so much memory takes
-    /// longer than reusing the memory of one chunk.
-    pub(crate) fn chunk_cache_for(self, cell: &[u64], tasks: usize) -> Result<Option<&'a ChunkCache>> {
+    /// Return the share of the chunk cache for `tasks` chunks, the first of which is at `cell`; None:
+    /// the cache has no room for them.
+    pub(crate) fn cache_share(self, cell: &[u64], tasks: usize) -> Result<Option<CacheShare<'a>>> {
         let Some(cache) = self.chunk_cache else { return Ok(None) };
-        let level = self.level_at(cell)?;
-        let bytes = level.innermost().decoded_bytes.saturating_mul(tasks);
-        Ok(cache.has_room(bytes.saturating_mul(2)).then_some(cache))
+        let (share, level) = (CacheShare::new(cache, tasks), self.level_at(cell)?);
+        Ok(share.has_room(1, level.innermost().decoded_bytes).then_some(share))
     }
 
     /// Return the level of the chunk at `cell`.
@@ -471,7 +469,7 @@ pub(crate) struct Chunks<'a, 's> {
     pub(crate) division: Division<'s>,
     spread: bool,
     run: Executor,
-    chunk_cache: Option<&'a ChunkCache>,
+    chunk_cache: Option<CacheShare<'a>>,
 }
 
 impl Chunks<'_, '_> {

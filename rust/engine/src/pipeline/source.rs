@@ -122,10 +122,9 @@ impl<'a> Source<'a> {
         Source { decoded_slot: cache.map(|cache| (cache, 0)).or(self.decoded_slot), ..self }
     }
 
-    /// Return the same bytes without a cache for parts of chunks, unless it has room for `bytes`.
-    pub fn cached_up_to(self, bytes: usize) -> Source<'a> {
-        let has_room = |cache: &dyn DecodedCache| !cache.is_for_parts() || cache.has_room(bytes);
-        Source { decoded_slot: self.decoded_slot.filter(|(cache, _)| has_room(*cache)), ..self }
+    /// Return the same bytes without a cache for parts of chunks.
+    pub fn without_cache_for_parts(self) -> Source<'a> {
+        Source { decoded_slot: self.decoded_slot.filter(|(cache, _)| !cache.is_for_parts()), ..self }
     }
 
     /// Return whether some chunk decoded from it may be cached.

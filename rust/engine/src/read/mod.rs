@@ -18,7 +18,7 @@ use crate::pipeline::source::{DecodedSlot, Source};
 use crate::scratch::{sized, Scratch};
 use crate::selection::{Direction, Selection};
 use crate::shard_index::{self, cache::IndexKey, Entry};
-use crate::store::{ChunkCache, DecodedCache, OpenResult, ReadHint, ValueChunks, ValueReader};
+use crate::store::{CacheShare, ChunkCache, DecodedCache, OpenResult, ReadHint, ValueChunks, ValueReader};
 use crate::vlen::Arena;
 use chunk_reads::{ChunkRead, ChunkReads};
 
@@ -64,7 +64,7 @@ pub(crate) struct Reader<'a> {
     /// Workers share the subchunks of a shard; blocking reads are always shared.
     spread: bool,
     /// The cache of decoded chunks, if those of the operation fit into it.
-    chunk_cache: Option<&'a ChunkCache>,
+    chunk_cache: Option<CacheShare<'a>>,
     /// Subchunks of a shard that need no read, by their numbers in the index.
     skipped: Option<(&'a Shard, &'a [usize])>,
 }
@@ -99,7 +99,7 @@ fn missing_chunk() -> Error {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(operation: Operation<'a>, spread: bool, chunk_cache: Option<&'a ChunkCache>) -> Self {
+    pub(crate) fn new(operation: Operation<'a>, spread: bool, chunk_cache: Option<CacheShare<'a>>) -> Self {
         Reader { operation, array: operation.array, spread, chunk_cache, skipped: None }
     }
 
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
     /// Return the chunk cache if `reads` may use it: they read parts of compressed chunks, each of
     /// which fits into the cache.
     fn chunk_cache_of(&self, reads: &ChunkReads<'_, '_>) -> Option<&'a ChunkCache> {
-        let (cache, innermost) = (self.chunk_cache?, reads.level.innermost());
+        let (cache, innermost) = (self.chunk_cache?.cache, reads.level.innermost());
         if innermost.is_raw() || reads.is_full(&self.array.shape) {
             return None;
         }

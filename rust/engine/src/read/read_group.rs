@@ -13,7 +13,7 @@ use crate::pipeline::fetch_queue::Request;
 use crate::pipeline::operation::{BufferPtr, Operation, Requests};
 use crate::scratch::Scratch;
 use crate::selection::{Division, Piece, Selection};
-use crate::store::{OpenResult, ReadHint};
+use crate::store::{CacheShare, OpenResult, ReadHint};
 use crate::vlen::Arena;
 
 /// The maximum number of chunks of a read that shares chunks with other reads.
@@ -72,8 +72,8 @@ pub fn group_hints(
     let divisions: Vec<Option<Division<'_>>> = pieces.iter().map(divide).collect();
     let on_end = &|_, _| {};
     let group = ReadGroup { operation, targets: &targets, divisions: &divisions, states: &states, on_end };
-    let reader = &Reader::new(operation, false, operation.chunk_cache);
     let touches = group.touches();
+    let reader = &Reader::new(operation, false, group.cache_share(&touches));
     Scratch::with(|scratch| {
         for chunk in touches.chunk_by(|left, next| left.0 == next.0) {
             let report_chunk = |key: &str, reads: &ChunkReads<'_, '_>, _: &mut Scratch| {
@@ -125,9 +125,8 @@ impl ReadGroup<'_, '_> {
         let chunks: Vec<&[Touch]> = touches.chunk_by(|left, next| left.0 == next.0).collect();
         let Some([(first, ..), ..]) = chunks.first() else { return };
         let operation = self.operation;
-        // The read reports the error.
-        let chunk_cache = operation.chunk_cache_for(first, chunks.len()).unwrap_or(None);
-        let reader = &Reader::new(operation, operation.shares_workers(chunks.len()), chunk_cache);
+        let cache_share = self.cache_share(&touches);
+        let reader = &Reader::new(operation, operation.shares_workers(chunks.len()), cache_share);
         let run = operation.run(first, chunks.len(), Requests::Reads);
         let result = run.and_then(|run| {
             let request =
@@ -165,6 +164,13 @@ impl ReadGroup<'_, '_> {
         }
         touches.sort_unstable();
         touches
+    }
+
+    /// Return the share of the chunk cache for the touched chunks.
+    fn cache_share(&self, touches: &[Touch]) -> Option<CacheShare<'_>> {
+        let chunks = touches.chunk_by(|left, next| left.0 == next.0).count();
+        // The read reports the error.
+        self.operation.cache_share(&touches.first()?.0, chunks).unwrap_or(None)
     }
 
     /// Run `work` with the cell of a chunk and its reads, each with the target of its number.

@@ -41,14 +41,13 @@ impl Reader<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let touched_subchunks = reads.touched_subchunks(shard)?;
-        let is_all = source.in_memory().is_none()
-            && touched_subchunks.subchunks() == self.count_subchunks(shard, reads);
+        let count = touched_subchunks.subchunks();
+        let is_all = source.in_memory().is_none() && count == self.count_subchunks(shard, reads);
         // Reading a whole shard, with its index, is one request.
         let is_unread = is_all && !shard_index::is_in_cache(shard, source);
-        // Several subchunks may take half of the chunk cache, as several chunks may.
-        let touched = touched_subchunks.touches.len();
-        let needed = if touched > 1 { touched.saturating_mul(2) } else { 1 };
-        let source = source.cached_up_to(shard.level.decoded_bytes.saturating_mul(needed));
+        let bytes = shard.level.decoded_bytes;
+        let has_room = self.chunk_cache.is_none_or(|share| share.has_room(count as usize, bytes));
+        let source = if has_room { source } else { source.without_cache_for_parts() };
         // Some subchunks may be cached.
         let is_cacheable = decoded_slot(&shard.level, source).is_some();
         let is_one_request = is_unread || is_all && reads.items.len() > 1 && !is_cacheable;

@@ -34,8 +34,8 @@ use value_reader::{has_bytes, past_the_end, read_from, Unversioned, REPLACED};
 
 pub use async_ops::{AsyncRequest, CancelToken, Completion, OpenResult, StartRequest};
 pub use cache::{
-    chunk_cache_counts, chunk_cache_limit, set_chunk_cache_limit, CacheCounts, CachePool, CachedStore,
-    ChunkCache, Freshness, ValueChunks,
+    chunk_cache_counts, chunk_cache_limit, set_chunk_cache_limit, CacheCounts, CachePool, CacheShare,
+    CachedStore, ChunkCache, Freshness, ValueChunks,
 };
 pub use change::{join, Change, Precondition, UpdateOptions, UpdateOutcome, Updater, ValuePart};
 pub use exchange::{Exchange, Expected, NewValue};

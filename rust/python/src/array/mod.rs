@@ -216,10 +216,10 @@ impl ArrayBase {
         let array = description.bind(py).get().array.clone();
         let state = RwLock::new(Arc::new(State { description, array }));
         let (read_only, direct) = (AtomicBool::new(read_only), AtomicBool::new(true));
-        let store = store.get().engine();
+        let (store, number) = (store.get().engine(), store.get().number);
         ArrayBase {
             state,
-            chunk_cache: ChunkCache::new(&store, chunk_cache_bytes),
+            chunk_cache: ChunkCache::new(&*store, number, prefix, chunk_cache_bytes),
             store,
             prefix: prefix.into(),
             read_only,

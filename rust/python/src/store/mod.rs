@@ -12,6 +12,7 @@ mod split;
 mod versioned;
 mod wrappers;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyException, PyUnicodeEncodeError};
@@ -99,9 +100,16 @@ pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
 #[pyclass(subclass, frozen, module = "tessarr._engine")]
 pub(crate) struct Store {
     pub(crate) inner: Arc<dyn engine::Store>,
+    /// Unique in the process.
+    pub(crate) number: u64,
 }
 
 impl Store {
+    pub(crate) fn of(inner: Arc<dyn engine::Store>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Store { inner, number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
     /// Return the engine's store.
     pub(crate) fn engine(&self) -> Arc<dyn engine::Store> {
         self.inner.clone()
@@ -130,7 +138,7 @@ impl Store {
 impl Store {
     #[new]
     fn new(store: &Bound<'_, Store>) -> Self {
-        Store { inner: store.get().engine() }
+        Store::of(store.get().engine())
     }
 
     /// Return the value of `key`, or `default` if it is missing. More than `limit` bytes raise a
@@ -551,5 +559,5 @@ fn initializer<S>(store: S, inner: Arc<dyn engine::Store>) -> PyClassInitializer
 where
     S: PyClass<BaseType = Store>,
 {
-    PyClassInitializer::from(Store { inner }).add_subclass(store)
+    PyClassInitializer::from(Store::of(inner)).add_subclass(store)
 }

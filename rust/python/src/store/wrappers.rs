@@ -31,7 +31,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 fn wrap(inner: impl engine::Store + 'static) -> Store {
-    Store { inner: Arc::new(inner) }
+    Store::of(Arc::new(inner))
 }
 
 /// Return the part of `store` below `prefix`, which is "" or ends in "/".
@@ -64,7 +64,7 @@ impl CoalescingStore {
     /// contain `below`.
     fn substitute(&self, store: &Bound<'_, Store>, below: &Bound<'_, Store>) -> PyResult<Py<Store>> {
         match engine::with_coalescing(&store.get().engine(), &below.get().engine(), &self.0) {
-            Some(inner) => Py::new(store.py(), Store { inner }),
+            Some(inner) => Py::new(store.py(), Store::of(inner)),
             None => Ok(store.clone().unbind()),
         }
     }

@@ -6,9 +6,10 @@
 //! with that of the open value: an entry is never stale. A value without a version, such as a file
 //! that changed a moment ago, is not cached.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use super::cache_pool::{CacheCounts, CachePool};
@@ -60,18 +61,40 @@ pub struct ChunkCache {
     location: Box<str>,
 }
 
+/// The pools of arrays with a limit of their own, by the names and limits of the arrays.
+type ArrayPools = BTreeMap<(String, u64), Weak<CachePool>>;
+
+/// Return the pool of the array `name`, which all its views with this limit share.
+fn pool_of_array(name: String, limit: u64) -> Arc<CachePool> {
+    static POOLS: Mutex<ArrayPools> = Mutex::new(BTreeMap::new());
+    fork::register();
+    let _gate = fork::gate();
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if pools.len().is_power_of_two() {
+        // Seldom enough, and often enough that most of the pools are in use.
+        pools.retain(|_, pool| pool.strong_count() > 0);
+    }
+    let pool = pools.entry((name, limit)).or_default();
+    pool.upgrade().unwrap_or_else(|| {
+        let new = Arc::new(CachePool::of_process(limit));
+        *pool = Arc::downgrade(&new);
+        new
+    })
+}
+
 impl ChunkCache {
-    /// Return the cache of an array in `store`: a part of the pool of the process, or its own pool
-    /// with a limit. None: no cache.
-    pub fn new(store: &Arc<dyn Store>, limit: Option<u64>) -> Option<Self> {
+    /// Return the cache of the array at `prefix` of `store`: a part of the pool of the process, or the
+    /// pool of the array with a limit. None: no cache. `number` is unique for the store, also among
+    /// former stores: the values of another store may have equal keys and tags.
+    pub fn new(store: &dyn Store, number: u64, prefix: &str, limit: Option<u64>) -> Option<Self> {
+        let location = match store.local("") {
+            Some((local, folder)) => format!("{}/{folder}", local.root().display()),
+            None => format!("{number}:"),
+        };
         let pool = match limit {
             None => pool().clone(),
             Some(0) => return None,
-            Some(limit) => Arc::new(CachePool::of_process(limit)),
-        };
-        let location = match store.local("") {
-            Some((local, prefix)) => format!("{}/{prefix}", local.root().display()),
-            None => format!("{:p}/", Arc::as_ptr(store)),
+            Some(limit) => pool_of_array([&location, prefix].concat(), limit),
         };
         Some(ChunkCache { pool, location: location.into() })
     }
@@ -112,6 +135,29 @@ impl ChunkCache {
 
     fn of(&self, name: String, of: ValueId, size: u64) -> ValueChunks {
         ValueChunks { decoded: DecodedChunks { name, of, memory: self.pool.clone() }, size }
+    }
+}
+
+/// The chunk cache in an operation on chunks that together may take half of it. Larger operations
+/// are rarely repeated, and filling so much memory takes longer than reusing the memory of one chunk.
+/// A single chunk may take all of the cache.
+#[derive(Clone, Copy)]
+pub struct CacheShare<'a> {
+    pub(crate) cache: &'a ChunkCache,
+    /// The number of chunks or shards.
+    chunks: usize,
+}
+
+impl<'a> CacheShare<'a> {
+    /// Return the share of `chunks` chunks or shards.
+    pub(crate) fn new(cache: &'a ChunkCache, chunks: usize) -> Self {
+        CacheShare { cache, chunks }
+    }
+
+    /// Return whether `count` parts of each chunk or shard fit, of `bytes` decoded bytes each.
+    pub(crate) fn has_room(&self, count: usize, bytes: usize) -> bool {
+        let count = count.saturating_mul(self.chunks);
+        self.cache.has_room(bytes.saturating_mul(if count > 1 { count.saturating_mul(2) } else { 1 }))
     }
 }
 
@@ -182,12 +228,14 @@ mod tests {
     use super::*;
     use crate::store::{MemoryStore, ReadHint};
 
-    /// A cache of at most `limit` bytes over a store with the keys "a" and "b".
+    /// A cache of at most `limit` bytes over a new store with the keys "a" and "b".
     fn cache(limit: u64) -> (Arc<dyn Store>, ChunkCache) {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         store.put("a", b"encoded").unwrap();
         store.put("b", b"encoded").unwrap();
-        let cache = ChunkCache::new(&store, Some(limit)).unwrap();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let cache = ChunkCache::new(&*store, number, "", Some(limit)).unwrap();
         (store, cache)
     }
 
@@ -237,6 +285,32 @@ mod tests {
         cache.forget("a");
         assert_eq!(cache.pool.counts().bytes, 0);
         assert!(cache.of_known_value("a").is_none());
+    }
+
+    #[test]
+    fn stores_share_no_entries() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        store.put("a", b"encoded").unwrap();
+        let [old, new] = [u64::MAX, u64::MAX - 1].map(|number| ChunkCache::new(&*store, number, "", None));
+        let (old, new) = (old.unwrap(), new.unwrap());
+        chunks(&store, &old, "a").insert(0, 7, 1, vec![1; 10]);
+        assert!(old.of_known_value("a").is_some() && new.of_known_value("a").is_none());
+        assert!(chunks(&store, &new, "a").get(0, 7, 1).is_none());
+    }
+
+    #[test]
+    fn pool_belongs_to_an_array_and_a_limit_while_in_use() {
+        let store = MemoryStore::default();
+        let cache = |number, prefix, limit| ChunkCache::new(&store, number, prefix, Some(limit)).unwrap();
+        let number = u64::MAX - 2;
+        let first = cache(number, "a/", 3000);
+        assert!(Arc::ptr_eq(&first.pool, &cache(number, "a/", 3000).pool));
+        for other in [cache(number, "a/", 4000), cache(number, "b/", 3000), cache(number - 1, "a/", 3000)] {
+            assert!(!Arc::ptr_eq(&first.pool, &other.pool));
+        }
+        let weak = Arc::downgrade(&first.pool);
+        drop(first);
+        assert!(weak.upgrade().is_none());
     }
 
     #[test]

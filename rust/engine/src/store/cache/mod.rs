@@ -30,7 +30,7 @@ pub(super) use self::cache_pool::RequestTime;
 pub use self::cache_pool::{CacheCounts, CachePool};
 use self::cached_value::{DecodedChunks, RangedReader, WholeValueReader};
 pub use self::chunk_cache::{
-    chunk_cache_counts, chunk_cache_limit, set_chunk_cache_limit, ChunkCache, ValueChunks,
+    chunk_cache_counts, chunk_cache_limit, set_chunk_cache_limit, CacheShare, ChunkCache, ValueChunks,
 };
 pub use self::entry::Freshness;
 use self::entry::{CacheEntry, EntryKind, Lookup, ValueId, WholeValue};
