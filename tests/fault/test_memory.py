@@ -146,3 +146,54 @@ def test_chunk_cache_takes_at_most_its_size(tmp_path: Path, layout: str) -> None
     )
     threads = len(os.sched_getaffinity(0))
     assert int(done.stdout) <= 32 * MB + threads * 2 * 4 * MB + 60 * MB
+
+
+PARTS_READER = f"""{PEAK}
+import numpy as np
+tessarr.configure(chunk_cache_bytes=32 << 20)
+array = tessarr.open_array(sys.argv[1], mode="r")
+array[0, 0]
+rng = np.random.default_rng(0)
+rows, columns = rng.integers(0, 4096, 1 << 18), rng.integers(0, 8192, 1 << 18)
+keys = [(row, column) for row in range(0, 4096, 16) for column in range(0, 8192, 64)]
+before = peak()
+data = READ
+print(peak() - before, data.nbytes)
+"""
+
+READS = {
+    "rows in one call": "array.read_many(range(4096), stack=True)",
+    "elements in one call": "array.read_many(keys, stack=True)",
+    "cast": "array.astype('f8')[:]",
+    "cast of a part": "array.astype('i2')[::8, ::3]",
+    "points": "array.vindex[rows, columns]",
+}
+PARTS_LAYOUTS: dict[str, dict[str, Any]] = {
+    "chunks": LAYOUTS["chunks"],
+    "shards": LAYOUTS["shards"],
+    "big-endian": {"chunks": (1024, 1024), "dtype": ">f4"},
+    "uncompressed F": {**LAYOUTS["zstd F"], "compressors": None, "dtype": ">f4"},
+}
+
+
+@pytest.fixture(scope="module", params=PARTS_LAYOUTS)
+def stored_array(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of an array of 128 MB."""
+    path = tmp_path_factory.mktemp("array")
+    settings = {"dtype": "f4", **PARTS_LAYOUTS[request.param]}
+    array = tessarr.create_array(path, shape=(4096, 8192), **settings)
+    array[:] = np.arange(8192, dtype="f4")
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+@pytest.mark.parametrize("read", READS)
+def test_peak_memory_of_partial_reads(stored_array: Path, read: str) -> None:
+    """A read needs the output, the chunk cache, two chunks for each thread, and 60 MB."""
+    code = PARTS_READER.replace("READ", READS[read])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(stored_array)], capture_output=True, text=True, check=True
+    )
+    grown, output = map(int, done.stdout.split())
+    threads = len(os.sched_getaffinity(0))
+    assert grown <= output + 32 * MB + threads * 2 * 4 * MB + 60 * MB

@@ -164,6 +164,32 @@ fn read_group_opens_shared_shards_once() {
 }
 
 #[test]
+fn many_reads_end_once_in_several_groups() {
+    const COUNT: usize = 20_000;
+    let (array, inner) = (compile(8, leaf(vec![])), Arc::new(MemoryStore::new()));
+    let values: Vec<u8> = (0..SIZE * SIZE).map(|number| (number % 251) as u8).collect();
+    let all = box_selection([0, 0], [64, 64]);
+    unsafe { write::write(operation(&array, &*inner), &all, values.as_ptr()) }.unwrap();
+    let element = |number: usize| box_selection([0, number as i64 % 64], [1, number as i64 % 64 + 1]);
+    let reads: Vec<Selection> = (0..COUNT).map(element).collect();
+    let mut out = vec![0u8; COUNT];
+    let wanted: Vec<_> =
+        reads.iter().zip(&mut out).map(|(one, out)| (one, std::ptr::from_mut(out))).collect();
+    let counted = CountingStore::new(inner);
+    let ended = Mutex::new(vec![0; COUNT]);
+    unsafe {
+        read::read_group(operation(&array, &counted), &wanted, &|number, arena| {
+            arena.unwrap();
+            ended.lock().unwrap()[number] += 1;
+        });
+    }
+    assert!(ended.into_inner().unwrap().iter().all(|&count| count == 1));
+    assert!(out.iter().enumerate().all(|(number, &value)| value == values[number % 64]));
+    // Each group opens each chunk once.
+    assert_eq!(counted.counts().opens, 8 * 3);
+}
+
+#[test]
 fn small_selections_touch_few_cells() {
     let within = |low, high, limit| box_selection(low, high).touches_at_most(&[8, 8], limit);
     assert!(within([0, 0], [8, 8], 1));

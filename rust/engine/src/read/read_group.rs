@@ -19,6 +19,11 @@ use crate::vlen::Arena;
 /// The maximum number of chunks of a read that shares chunks with other reads.
 const MAX_SHARED_CHUNKS: usize = 1 << 16;
 
+/// The maximum numbers of reads that run together, and of chunks that they touch (once per read).
+/// More reads run in several groups, one after another, so that their number takes little memory.
+const MAX_GROUP_READS: usize = 1 << 13;
+const MAX_GROUP_TOUCHES: usize = 1 << 18;
+
 /// A chunk that a read touches: its cell, the number of the read, and of the task in its division.
 type Touch = (PerAxis<u64>, usize, usize);
 
@@ -33,14 +38,44 @@ pub unsafe fn read_group(
     reads: &[(&Selection, *mut u8)],
     on_end: &(dyn Fn(usize, Result<Arena>) + Sync),
 ) {
+    let (mut first, mut touches, mut divisions) = (0, 0, Vec::new());
+    let run = |first: usize, divisions: Vec<Result<Division<'_>>>| {
+        let reads = &reads[first..first + divisions.len()];
+        // SAFETY: guaranteed by the caller.
+        unsafe { read_divided(operation, reads, divisions, &|number, done| on_end(first + number, done)) };
+    };
+    for (selection, _) in reads {
+        let division = operation.divide(&selection.piece());
+        let tasks = division.as_ref().map_or(0, Division::tasks);
+        let shared_tasks = if tasks > MAX_SHARED_CHUNKS { 0 } else { tasks };
+        if divisions.len() == MAX_GROUP_READS || touches + shared_tasks > MAX_GROUP_TOUCHES {
+            let count = divisions.len();
+            run(first, std::mem::take(&mut divisions));
+            (first, touches) = (first + count, 0);
+        }
+        divisions.push(division);
+        touches += shared_tasks;
+    }
+    run(first, divisions);
+}
+
+/// Read selections that are divided among chunks.
+///
+/// # Safety
+/// As for [`read_group`].
+unsafe fn read_divided(
+    operation: Operation<'_>,
+    reads: &[(&Selection, *mut u8)],
+    divisions: Vec<Result<Division<'_>>>,
+    on_end: &(dyn Fn(usize, Result<Arena>) + Sync),
+) {
     let states: Vec<ReadState> = reads.iter().map(|_| ReadState::default()).collect();
     let targets: Vec<Target<'_>> =
         reads.iter().zip(&states).map(|(read, state)| Target::new(BufferPtr(read.1), &state.arena)).collect();
-    let pieces: Vec<Piece<'_>> = reads.iter().map(|(selection, _)| selection.piece()).collect();
-    let divide = |(piece, state): (&_, &ReadState)| {
-        operation.divide(piece).map_err(|error| state.error.set(error)).ok()
-    };
-    let mut divisions: Vec<Option<Division<'_>>> = pieces.iter().zip(&states).map(divide).collect();
+    let set_error =
+        |(division, state): (Result<_>, &ReadState)| division.map_err(|error| state.fail(error)).ok();
+    let mut divisions: Vec<Option<Division<'_>>> =
+        divisions.into_iter().zip(&states).map(set_error).collect();
     let is_large = |division: &mut Division<'_>| division.tasks() > MAX_SHARED_CHUNKS;
     let is_separate: Vec<bool> =
         divisions.iter_mut().map(|division| division.take_if(is_large).is_some()).collect();

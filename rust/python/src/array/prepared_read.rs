@@ -187,7 +187,7 @@ fn prepare_basic_read(
 /// return their results. Ctrl-C raises the pending exception.
 #[pyfunction]
 fn run_reads(py: Python<'_>, reads: Vec<Bound<'_, PreparedRead>>) -> PyResult<Vec<Py<PyAny>>> {
-    let (mut parts, mut results) = (Vec::new(), Vec::with_capacity(reads.len()));
+    let (mut parts, mut results) = (Vec::with_capacity(reads.len()), Vec::with_capacity(reads.len()));
     for read in &reads {
         let taken = read.get().held().take();
         let Some(Read { part, result, .. }) = taken else { return Err(started_twice(py)) };
