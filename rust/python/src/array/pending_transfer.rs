@@ -228,7 +228,7 @@ fn deliver_all(
     parts: &[Part],
     results: impl IntoIterator<Item = Option<Result<Arena>>>,
 ) -> PyResult<()> {
-    let missed = || Err(Error::internal("a transfer was not begun"));
+    let missed = || Err(Error::internal("a transfer did not start"));
     let ended = parts.iter().zip(results);
     let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
     ended.fold(Ok(()), PyResult::and)

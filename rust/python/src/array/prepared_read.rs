@@ -114,7 +114,7 @@ fn start_reads(
     let futures = futures.collect::<PyResult<Vec<_>>>()?;
     let mut shared = Vec::new();
     let mut place = locations.into_iter().flatten();
-    let begun = reads.iter().zip(futures).filter_map(|(read, future)| {
+    let started = reads.iter().zip(futures).filter_map(|(read, future)| {
         let place = place.next().flatten();
         let Read { part, result, .. } = read.get().held().take()?;
         shared.push(
@@ -122,7 +122,7 @@ fn start_reads(
         );
         Some(Transfer { parts: part.into_iter().collect(), future, result })
     });
-    let mut transfers: Vec<Transfer> = begun.collect();
+    let mut transfers: Vec<Transfer> = started.collect();
     if shared.iter().any(Option::is_some) {
         let parts = transfers.iter_mut().zip(shared).filter_map(|(transfer, place)| {
             let [part] = &mut transfer.parts[..] else { return None };

@@ -33,8 +33,8 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
 fn leave(py: Python<'_>) {
     if PROCESS.get() == Some(&process::id()) {
         py.detach(|| {
-            let begun = Instant::now();
-            while INSIDE.load(Ordering::Acquire) > 0 && begun.elapsed() < LONGEST {
+            let start = Instant::now();
+            while INSIDE.load(Ordering::Acquire) > 0 && start.elapsed() < LONGEST {
                 sleep(Duration::from_millis(1));
             }
         });
