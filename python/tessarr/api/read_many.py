@@ -54,7 +54,9 @@ def read_many(
     same path and metadata, and were opened from one store object. A selection of more than 65,536
     chunks, and an array in a block of buffered writes, share none.
 
-    All values are in memory at once, and beside them one chunk per thread. If a read fails, the
+    Long lists run in several groups, each of at most 8,192 selections that touch at most 262,144
+    chunks. Different groups share chunks only through the chunk cache. All values are in memory at
+    once, and beside them one chunk per thread and about 1 KB per selection. If a read fails, the
     contents of `out` are undefined.
 
     Examples
