@@ -8,12 +8,16 @@ creates an array, so an open array never changes its behaviour.
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import set_public_module
+from tessarr.format.registry import set_public_module, with_keywords
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
 
 __all__ = ["Options", "check_cache_bytes", "configure", "current", "options", "threads"]
 
@@ -121,7 +125,30 @@ _CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "text": ("auto", "string", "object"),
     "nan_attributes": ("warn", "allow", "refuse"),
 }
-_NAMES = frozenset(f.name for f in fields(Options))
+
+
+class OptionChanges(TypedDict, total=False):
+    """The fields of `Options` as keywords."""
+
+    threads: int | None
+    chunk_cache_bytes: int | None
+    write_empty_chunks: bool
+    durable: bool
+    metadata_bytes: int
+    zarr_format: Literal[2, 3]
+    compressor: Any
+    text: Literal["auto", "string", "object"]
+    copy_bytes: int
+    nan_attributes: Literal["warn", "allow", "refuse"]
+    allow_pickle: bool
+
+
+_NAMES: Final = OptionChanges.__optional_keys__
+
+KEYWORD_DEFAULTS: Final = dict.fromkeys(OptionChanges.__annotations__, ...)
+"""The defaults in signatures: an option that is not passed is unchanged."""
+
+
 _process = Options()
 _block_changes: ContextVar[dict[str, Any]] = ContextVar("tessarr_options")
 """The changes of all enclosing blocks."""
@@ -144,14 +171,15 @@ def current() -> Options:
     return replace(_process, **changes) if changes else _process
 
 
-def _check_names(changes: dict[str, Any]) -> None:
-    unknown = sorted(changes.keys() - _NAMES)
+def _check_names(changes: Iterable[str]) -> None:
+    unknown = sorted(set(changes) - _NAMES)
     if unknown:
         known = ", ".join(sorted(_NAMES))
         raise TypeError(f"unknown option {unknown[0]!r}; the options are {known}")
 
 
-def configure(**changes: Any) -> None:
+@with_keywords(__name__)
+def configure(**changes: Unpack[OptionChanges]) -> None:
     """Change options for the process.
 
     Parameters
@@ -227,10 +255,11 @@ class options:
 
     __slots__ = ("_cache_bytes", "_changes", "_threads", "_token")
 
-    def __init__(self, **changes: Any) -> None:
+    @with_keywords(__name__)
+    def __init__(self, **changes: Unpack[OptionChanges]) -> None:
         _check_names(changes)
         replace(_process, **changes)  # raises an error for invalid values
-        self._changes = changes
+        self._changes: dict[str, Any] = {**changes}
         self._token: Token[dict[str, Any]] | None = None
         self._threads = self._cache_bytes = 0
 

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import EllipsisType
+    from typing import SupportsIndex
 
     import numpy as np
     import numpy.typing as npt
 
 __all__ = [
     "JSON",
+    "ArrayKey",
     "ArrayLike",
     "BytesLike",
     "ChunkLengths",
     "DTypeLike",
     "FieldsLike",
     "JSONObject",
+    "MemberKey",
     "MemoryOrder",
     "Missing",
     "Present",
@@ -71,3 +74,13 @@ SelectionLike: TypeAlias = (
     "int | slice | str | EllipsisType | npt.ArrayLike | tuple[SelectionLike, ...] | None"
 )
 """A key of indexing."""
+
+_ArrayTerm: TypeAlias = "slice | EllipsisType | npt.NDArray[Any] | list[Any] | None"
+
+ArrayKey: TypeAlias = (
+    "_ArrayTerm | tuple[_ArrayTerm, *tuple[Any, ...]] | tuple[*tuple[Any, ...], _ArrayTerm]"
+)
+"""A key of indexing whose result is an array, for any number of axes, and never a scalar."""
+
+MemberKey: TypeAlias = "_ArrayTerm | tuple[Any, ...] | SupportsIndex"
+"""A key of an array, in overloads of groups."""

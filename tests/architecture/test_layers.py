@@ -17,6 +17,7 @@ REGISTRIES = {
     "__init__.py",  # lazily loaded public names
     "codec/base.py",
     "dtype/base.py",
+    "format/registry.py",  # types of keywords, for signatures
     "tensorstore/spec/driver_spec.py",
     "zarr/__init__.py",  # lazily loaded public names
     "zarr/api/__init__.py",  # lazily loaded modules

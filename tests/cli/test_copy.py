@@ -41,7 +41,7 @@ def test_copy_copies_hierarchy_and_prints_summary(
     new = tessarr.open_group(target, "r")
     assert new["a/v"].chunks == (60, 10)
     assert new.zarr_format == 2
-    np.testing.assert_array_equal(new["a/v"][...], VALUES)  # type: ignore[index]
+    np.testing.assert_array_equal(new["a/v"][...], VALUES)
 
 
 def test_copy_options_set_array_properties(source: str, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_rechunk_needs_chunks_or_shards(
     assert "--chunks" in capsys.readouterr().err
     assert main(["rechunk", f"{source}/a/v", f"{source}/a/w", "--chunks", "60,1"]) == 0
     group = tessarr.open_group(source, "r")
-    np.testing.assert_array_equal(group["a/w"][...], VALUES)  # type: ignore[index]
+    np.testing.assert_array_equal(group["a/w"][...], VALUES)
 
 
 def test_copy_dry_run_prints_plan(

@@ -8,15 +8,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import with_keywords
 from tessarr.group import Group
 from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Unpack
+    from typing import Literal, Unpack
 
     from tessarr.array import Array
-    from tessarr.array.keywords import Settings, StoreSettings
+    from tessarr.array.keyword_types import (
+        ArraySettings,
+        ChunksLike,
+        CodecsLike,
+        CreateSettings,
+        FromArraySettings,
+        LikeSettings,
+        Settings,
+        StoreSettings,
+    )
+    from tessarr.codec import CodecLike
+    from tessarr.dtype.names import DataTypeLike
     from tessarr.store.resolve import StoreLike
     from tessarr.types import MemoryOrder, ShapeLike, ZarrFormat
 
@@ -37,6 +49,7 @@ __all__ = [
 ]
 
 
+@with_keywords("tessarr.array.keyword_types")
 def create_array(
     store: StoreLike = None,
     *,
@@ -193,11 +206,12 @@ def create_array(
     return plan.execute(node_path)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     shape: ShapeLike,
-    chunks: Any = None,
-    dtype: Any = None,
-    compressor: Any = "auto",
+    chunks: ChunksLike = None,
+    dtype: DataTypeLike | None = None,
+    compressor: CodecsLike = "auto",
     fill_value: Any = "auto",
     order: MemoryOrder | None = None,
     store: StoreLike = None,
@@ -205,11 +219,11 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     overwrite: bool = False,  # noqa: FBT002
     path: str | None = None,
     chunk_store: StoreLike = None,
-    filters: Any = "auto",
+    filters: CodecsLike = "auto",
     cache_metadata: bool = True,  # noqa: FBT002
     *,
     mode: str | None = None,
-    **settings: Any,
+    **settings: Unpack[CreateSettings],
 ) -> Array:
     """Create an array, with the argument order of zarr-python 2.
 
@@ -229,10 +243,11 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     """
     if mode not in (None, "a", "r+", "w", "w-", "x"):
         raise ArgumentError(f"mode {mode!r} creates nothing")
+    keywords: dict[str, Any] = {**settings}
     if synchronizer is not None:
-        settings["synchronizer"] = synchronizer
+        keywords["synchronizer"] = synchronizer
     if not cache_metadata:
-        settings["cache_metadata"] = False
+        keywords["cache_metadata"] = False
     return create_array(
         store,
         path=path,
@@ -245,7 +260,7 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
         overwrite=overwrite or mode == "w",
         chunk_store=chunk_store,
         filters=filters,
-        **settings,
+        **keywords,
     )
 
 
@@ -305,6 +320,7 @@ def create_group(
     )
 
 
+@with_keywords("tessarr.array.keyword_types")
 def full(shape: ShapeLike, fill_value: Any, **settings: Unpack[StoreSettings]) -> Array:
     """Create an array that reads as `fill_value`; nothing but metadata is stored.
 
@@ -322,6 +338,7 @@ def full(shape: ShapeLike, fill_value: Any, **settings: Unpack[StoreSettings]) -
     return create_array(shape=shape, fill_value=fill_value, **settings)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def zeros(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     """Create an array that reads as 0, as `full` does.
 
@@ -334,6 +351,7 @@ def zeros(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     return create_array(shape=shape, **settings)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def ones(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     """Create an array that reads as 1, as `full` does.
 
@@ -346,6 +364,7 @@ def ones(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     return create_array(shape=shape, fill_value=1, **settings)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def empty(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     """Create an array whose elements are undefined until they are written, as `full` does.
 
@@ -360,7 +379,8 @@ def empty(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     return create_array(shape=shape, fill_value=None, **settings)
 
 
-def array(data: Any, **settings: Any) -> Array:
+@with_keywords("tessarr.array.keyword_types")
+def array(data: Any, **settings: Unpack[ArraySettings]) -> Array:
     """Create an array that holds `data`, with its chunks if it has any.
 
     Parameters
@@ -380,16 +400,17 @@ def array(data: Any, **settings: Any) -> Array:
     return create_array(data=data, **settings)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def from_array(
     store: StoreLike = None,
     *,
     data: Any,
-    chunks: Any = "keep",
-    shards: Any = "keep",
-    filters: Any = "keep",
-    compressors: Any = "keep",
-    serializer: Any = "keep",
-    **settings: Any,
+    chunks: ChunksLike | Literal["keep"] = "keep",
+    shards: ChunksLike | Mapping[str, Any] | Literal["keep"] = "keep",
+    filters: CodecsLike = "keep",
+    compressors: CodecsLike = "keep",
+    serializer: CodecLike | None = "keep",
+    **settings: Unpack[FromArraySettings],
 ) -> Array:
     """Create an array with the data of another one, and with its settings as defaults.
 
@@ -430,7 +451,8 @@ def from_array(
         return create_array(store, data=data, **like)
 
 
-def full_like(a: Any, fill_value: Any = "keep", **settings: Any) -> Array:
+@with_keywords("tessarr.array.keyword_types")
+def full_like(a: Any, fill_value: Any = "keep", **settings: Unpack[LikeSettings]) -> Array:
     """Create an array like another one that reads as `fill_value`.
 
     Parameters
@@ -457,7 +479,8 @@ def full_like(a: Any, fill_value: Any = "keep", **settings: Any) -> Array:
     return create_array(**fill_settings_like(a, fill_value, settings))
 
 
-def zeros_like(a: Any, **settings: Any) -> Array:
+@with_keywords("tessarr.array.keyword_types")
+def zeros_like(a: Any, **settings: Unpack[LikeSettings]) -> Array:
     """Create an array like another one that reads as 0, as `full_like` does.
 
     Examples
@@ -469,7 +492,8 @@ def zeros_like(a: Any, **settings: Any) -> Array:
     return full_like(a, "auto", **settings)
 
 
-def ones_like(a: Any, **settings: Any) -> Array:
+@with_keywords("tessarr.array.keyword_types")
+def ones_like(a: Any, **settings: Unpack[LikeSettings]) -> Array:
     """Create an array like another one that reads as 1, as `full_like` does.
 
     Examples
@@ -481,7 +505,8 @@ def ones_like(a: Any, **settings: Any) -> Array:
     return full_like(a, 1, **settings)
 
 
-def empty_like(a: Any, **settings: Any) -> Array:
+@with_keywords("tessarr.array.keyword_types")
+def empty_like(a: Any, **settings: Unpack[LikeSettings]) -> Array:
     """Create an array like another one with undefined elements, as `full_like` does.
 
     Examples

@@ -16,6 +16,7 @@ from tessarr.array import Array, bind_array
 from tessarr.flow import consolidate, convert, create
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
+from tessarr.format.registry import with_keywords
 from tessarr.group import Group, bind_node
 from tessarr.group.create import parse_nodes
 from tessarr.metadata.from_user import read_user_metadata
@@ -24,8 +25,9 @@ from tessarr.store.resolve import locate_node, refuse_icechunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Literal
+    from typing import Any, Literal, Unpack
 
+    from tessarr.array.keyword_types import OpenConsolidatedSettings
     from tessarr.flow.consolidate import Difference
     from tessarr.flow.run import Flow
     from tessarr.node.tree import Tree
@@ -218,6 +220,7 @@ def consolidate_metadata(
     return bind_node(meta, resolved, base, read_only=False, copies=copies)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def open_consolidated(
     store: StoreLike,
     metadata_key: str | None = None,
@@ -225,13 +228,14 @@ def open_consolidated(
     *,
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
-    **settings: Any,
+    use_consolidated: bool | str | None = None,
+    **settings: Unpack[OpenConsolidatedSettings],
 ) -> Group:
     """Open a group by its consolidated metadata, which must exist.
 
     Parameters
     ----------
-    store, mode, path, zarr_format, **settings
+    store, mode, path, zarr_format, use_consolidated, **settings
         As for `tessarr.open_group`.
     metadata_key
         The name of the document of format 2, if it is not ``.zmetadata``. The argument has this
@@ -267,7 +271,7 @@ def open_consolidated(
         mode,
         path=path,
         zarr_format=zarr_format,
-        use_consolidated=settings.pop("use_consolidated", None) or metadata_key or True,
+        use_consolidated=use_consolidated or metadata_key or True,
         **settings,
     )
 

@@ -21,14 +21,26 @@ from tessarr.errors import ArgumentError, ExistsError, MetadataError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import check_path
+from tessarr.format.registry import with_keywords
 from tessarr.group import bind_node
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.resolve import get_folder, locate_node, refuse_icechunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Unpack
 
     from tessarr.array import Array
+    from tessarr.array.keyword_types import (
+        ChunksLike,
+        CodecsLike,
+        GroupSettings,
+        OpenArraySettings,
+        OpenGroupSettings,
+        OpenLikeSettings,
+        OpenSettings,
+    )
+    from tessarr.dtype.names import DataTypeLike
     from tessarr.flow.open import Kind
     from tessarr.group import Group
     from tessarr.metadata.consolidated import Consolidated
@@ -41,6 +53,7 @@ __all__ = ["group", "open", "open_array", "open_group", "open_like"]
 T = TypeVar("T")
 
 
+@with_keywords("tessarr.array.keyword_types")
 def open(
     store: StoreLike = None,
     mode: Mode = "a",
@@ -50,7 +63,7 @@ def open(
     use_consolidated: bool | str | None = None,
     chunk_store: StoreLike = None,
     storage_options: Mapping[str, Any] | None = None,
-    **settings: Any,
+    **settings: Unpack[OpenSettings],
 ) -> Array | Group:
     """Open an array or a group of any format.
 
@@ -95,23 +108,24 @@ def open(
     >>> tessarr.open("memory://opened", mode="r")
     Array((3,), int16, chunks=(3,), order=C)
     """
+    keywords: dict[str, Any] = {**settings}
     runtime, form = (
-        _parse_settings(settings, zarr_format, "open") if settings else ({}, zarr_format)
+        _parse_settings(keywords, zarr_format, "open") if keywords else ({}, zarr_format)
     )
     resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
     )
     if use_consolidated:
         return _open_consolidated(resolved, node_path, mode, form, use_consolidated, runtime)
-    is_array = settings.get("shape") is not None or settings.get("data") is not None
+    is_array = keywords.get("shape") is not None or keywords.get("data") is not None
     copies = _uses_copies(resolved, mode, use_consolidated)
 
     def create(*, overwrite: bool) -> Array | Group:
         if is_array:
-            array_settings: dict[str, Any] = {**settings, "overwrite": overwrite}
+            array_settings: dict[str, Any] = {**keywords, "overwrite": overwrite}
             return create_array(resolved, path=node_path, zarr_format=form, **array_settings)
         attributes = {
-            name: value for name, value in settings.items() if name not in _COMMON_SETTINGS
+            name: value for name, value in keywords.items() if name not in _COMMON_SETTINGS
         }
         if attributes.keys() - {"attributes"}:  # which a group does not have
             raise TypeError("a new array needs a shape, or data")
@@ -123,24 +137,25 @@ def open(
     return _OpenRequest(resolved, node_path, form, None, runtime, copies=copies).node(mode, create)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     store: StoreLike = None,
     mode: Mode = "a",
     shape: ShapeLike | None = None,
-    chunks: Any = None,
-    dtype: Any = None,
-    compressor: Any = "auto",
+    chunks: ChunksLike = None,
+    dtype: DataTypeLike | None = None,
+    compressor: CodecsLike = "auto",
     fill_value: Any = "auto",
     order: MemoryOrder | None = None,
     synchronizer: Any = None,
-    filters: Any = "auto",
+    filters: CodecsLike = "auto",
     cache_metadata: bool = True,  # noqa: FBT002
     path: str | None = None,
     *,
     zarr_format: ZarrFormat | None = None,
     chunk_store: StoreLike = None,
     storage_options: Mapping[str, Any] | None = None,
-    **settings: Any,
+    **settings: Unpack[OpenArraySettings],
 ) -> Array:
     """Open an array, or create it, depending on the mode.
 
@@ -187,12 +202,13 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     >>> tessarr.open_array(None, shape=(2, 2), dtype="u1")[0]
     array([0, 0], dtype=uint8)
     """
+    keywords: dict[str, Any] = {**settings}
     if synchronizer is not None:
-        settings["synchronizer"] = synchronizer
+        keywords["synchronizer"] = synchronizer
     if not cache_metadata:
-        settings["cache_metadata"] = False
+        keywords["cache_metadata"] = False
     runtime, form = (
-        _parse_settings(settings, zarr_format, "open_array") if settings else ({}, zarr_format)
+        _parse_settings(keywords, zarr_format, "open_array") if keywords else ({}, zarr_format)
     )
     resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
@@ -207,18 +223,21 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     }
 
     def create(*, overwrite: bool) -> Array:
-        array_settings: dict[str, Any] = {**settings, **common, "overwrite": overwrite}
+        array_settings: dict[str, Any] = {**keywords, **common, "overwrite": overwrite}
         return create_array(
             resolved, path=node_path, shape=shape, zarr_format=form, **array_settings
         )
 
     # Without a shape nothing can be created, so that something is missing.
-    may_create = mode != "a" or shape is not None or settings.get("data") is not None
+    may_create = mode != "a" or shape is not None or keywords.get("data") is not None
     opening = _OpenRequest(resolved, node_path, form, "array", runtime)
     return cast("Array", opening.node(mode, create if may_create else None))
 
 
-def open_like(a: Any, path: StoreLike, store: StoreLike = None, **settings: Any) -> Array:
+@with_keywords("tessarr.array.keyword_types")
+def open_like(
+    a: Any, path: StoreLike, store: StoreLike = None, **settings: Unpack[OpenLikeSettings]
+) -> Array:
     """Open an array, or create one with the settings of another array.
 
     Parameters
@@ -249,6 +268,7 @@ def open_like(a: Any, path: StoreLike, store: StoreLike = None, **settings: Any)
     return open_array(store, path=path, **like)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def open_group(
     store: StoreLike = None,
     mode: Mode = "a",
@@ -260,7 +280,7 @@ def open_group(
     use_consolidated: bool | str | None = None,
     chunk_store: StoreLike = None,
     storage_options: Mapping[str, Any] | None = None,
-    **settings: Any,
+    **settings: Unpack[OpenGroupSettings],
 ) -> Group:
     """Open a group, or create it, depending on the mode.
 
@@ -308,10 +328,11 @@ def open_group(
     >>> tessarr.open_group("memory://data", path="a/b")
     Group(/a/b, zarr_format=3)
     """
+    keywords: dict[str, Any] = {**settings}
     if synchronizer is not None:
-        settings["synchronizer"] = synchronizer
+        keywords["synchronizer"] = synchronizer
     runtime, form = (
-        _parse_settings(settings, zarr_format, "open_group") if settings else ({}, zarr_format)
+        _parse_settings(keywords, zarr_format, "open_group") if keywords else ({}, zarr_format)
     )
     resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
@@ -330,13 +351,14 @@ def open_group(
     return cast("Group", opening.node(mode, create))
 
 
+@with_keywords("tessarr.array.keyword_types")
 def group(
     store: StoreLike = None,
     overwrite: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
     chunk_store: StoreLike = None,
     synchronizer: Any = None,
     path: str | None = None,
-    **settings: Any,
+    **settings: Unpack[GroupSettings],
 ) -> Group:
     """Open a group, or create it.
 

@@ -15,7 +15,7 @@ from tessarr.array import Array
 from tessarr.array.create import CreationPlan
 from tessarr.errors import ArgumentError
 from tessarr.format.node_path import join, normalize_path
-from tessarr.format.registry import set_public_module
+from tessarr.format.registry import set_public_module, with_keywords
 from tessarr.group import Group
 from tessarr.metadata.node import GroupMeta
 from tessarr.node.replace import replace_node
@@ -25,7 +25,9 @@ from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from typing import Unpack
 
+    from tessarr.array.keyword_types import LoadSettings, SaveSettings
     from tessarr.store import Store
     from tessarr.store.resolve import StoreLike
     from tessarr.types import ZarrFormat
@@ -72,6 +74,7 @@ def save(
         save_group(store, *args, **location, **kwargs)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def save_array(
     store: StoreLike,
     arr: Any,
@@ -79,7 +82,7 @@ def save_array(
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    **settings: Any,
+    **settings: Unpack[SaveSettings],
 ) -> None:
     """Save an array.
 
@@ -97,9 +100,10 @@ def save_array(
     >>> tessarr.open_array("memory://one").chunks
     (1, 2)
     """
-    zarr_format_ = _resolve_format(zarr_format, settings)
+    given: dict[str, Any] = {**settings}
+    zarr_format_ = _resolve_format(zarr_format, given)
     with _open_store_for_save(store, path, zarr_format_, storage_options) as (resolved, node_path):
-        keywords: dict[str, Any] = {**settings, "zarr_format": zarr_format_, "overwrite": True}
+        keywords: dict[str, Any] = {**given, "zarr_format": zarr_format_, "overwrite": True}
         CreationPlan.from_settings(resolved, data=arr, **keywords).execute(node_path)
 
 
@@ -166,13 +170,14 @@ def save_group(
             build(resolved, group_path)
 
 
+@with_keywords("tessarr.array.keyword_types")
 def load(
     store: StoreLike,
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
     *,
     storage_options: Mapping[str, Any] | None = None,
-    **settings: Any,
+    **settings: Unpack[LoadSettings],
 ) -> Loaded:
     """Load an array as a NumPy array, or a group as a mapping that loads members lazily.
 

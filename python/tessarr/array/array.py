@@ -19,7 +19,7 @@ from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import check_path, join, normalize_path
-from tessarr.format.registry import set_public_module
+from tessarr.format.registry import set_public_module, with_keywords
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
 from tessarr.store import open_store
@@ -27,8 +27,10 @@ from tessarr.store.adapt import split_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     from tessarr.array.async_array import AsyncArray
+    from tessarr.array.keyword_types import ChunksLike, ConstructorSettings, OpenExistingSettings
     from tessarr.array.keywords import ArrayConfig
     from tessarr.array.properties import ViewOrigin
     from tessarr.array.small_reads import SmallReads
@@ -113,6 +115,7 @@ class Array(ArrayMutation):
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
+    @with_keywords("tessarr.array.keyword_types")
     def __new__(  # noqa: PLR0917 (as in zarr-python)
         cls,
         store: StoreLike,
@@ -125,7 +128,7 @@ class Array(ArrayMutation):
         write_empty_chunks: bool | None = None,
         missing: Missing = "fill",
         zarr_format: ZarrFormat | None = None,
-        **settings: Any,
+        **settings: Unpack[ConstructorSettings],
     ) -> Self:
         chunk_cache_bytes = None
         if settings:
@@ -162,7 +165,10 @@ class Array(ArrayMutation):
         )
 
     @classmethod
-    def open(cls, store: StoreLike, path: str | None = None, **settings: Any) -> Self:
+    @with_keywords("tessarr.array.keyword_types")
+    def open(
+        cls, store: StoreLike, path: str | None = None, **settings: Unpack[OpenExistingSettings]
+    ) -> Self:
         """Open an existing array: the same as ``Array(store, path, …)``."""
         return cls(store, path, **settings)
 
@@ -271,7 +277,7 @@ class Array(ArrayMutation):
     def view(  # noqa: PLR0917 (as in zarr-python)
         self,
         shape: ShapeLike | None = None,
-        chunks: Any = None,
+        chunks: ChunksLike = None,
         dtype: DataTypeLike | None = None,
         fill_value: Any = None,
         filters: Sequence[CodecLike] | None = None,

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
 
-    from tessarr.array.keywords import CreationSettings, Settings
+    from tessarr.array.keyword_types import Settings
+    from tessarr.array.keywords import CreationSettings
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.types import Shape, ShapeLike

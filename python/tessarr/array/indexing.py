@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 from tessarr._engine import prepare_basic_read, start_reads
 from tessarr.array.properties import ArrayProperties
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tessarr.array.lazy import LazyArray
     from tessarr.array.small_reads import SmallReads
     from tessarr.flow.future import Future
-    from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
+    from tessarr.types import ArrayKey, ArrayLike, FieldsLike, SelectionLike, Shape
 
 __all__ = ["ArrayIndexing"]
 
@@ -65,6 +65,10 @@ class ArrayIndexing(ArrayProperties):
 
     # Reading and writing
 
+    @overload
+    def read(self, selection: ArrayKey = ..., out: None = None) -> Future[npt.NDArray[Any]]: ...
+    @overload
+    def read(self, selection: SelectionLike = ..., out: Any = None) -> Future[Any]: ...
     def read(self, selection: SelectionLike = ..., out: Any = None) -> Future[Any]:
         """Start to read a selection; wait with ``.result()`` or ``await``.
 

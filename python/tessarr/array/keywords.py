@@ -1,17 +1,19 @@
 """Keywords of the functions that create arrays, and runtime settings, which are not stored.
 
-`Settings` lists the keywords. `parse_keywords` translates the names of zarr-python 2 and h5py,
-rejects unknown and contradictory keywords, and groups the rest by the module that uses them.
+`tessarr.array.keyword_types` lists the keywords. `parse_keywords` translates the names of
+zarr-python 2 and h5py, rejects unknown and contradictory keywords, and groups the rest by the
+module that uses them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from tessarr.array.keyword_types import Settings
 from tessarr.codec import to_codec, to_list
 from tessarr.codec.base import find_codec_by_id, find_plain_codec
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -21,82 +23,18 @@ from tessarr.options import check_cache_bytes, current
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from tessarr.codec import Codec, CodecLike
-    from tessarr.dtype.names import DataTypeLike
-    from tessarr.format.chunk_key_encoding import ChunkKeyEncoding
-    from tessarr.format.storage_transformer import StorageTransformer
-    from tessarr.store.resolve import StoreLike
-    from tessarr.types import MemoryOrder, Missing, ZarrFormat
+    from tessarr.codec import Codec
+    from tessarr.types import ZarrFormat
 
 __all__ = [
     "SETTING_NAMES",
     "ArrayConfig",
     "CreationSettings",
-    "Settings",
-    "StoreSettings",
     "check_keywords",
     "config_settings",
     "parse_keywords",
     "runtime_settings",
 ]
-
-
-class SettingsWithoutFill(TypedDict, total=False):
-    """Keywords of every function that creates an array, except the fill value."""
-
-    dtype: DataTypeLike | None
-    chunks: Any
-    shards: Any
-    codecs: Iterable[CodecLike] | None
-    compressors: Any
-    filters: Any
-    serializer: Any
-    object_codec: CodecLike | None
-    order: MemoryOrder | None
-    dimension_names: Iterable[str | None] | None
-    attributes: Mapping[str, Any] | None
-    zarr_format: ZarrFormat | None
-    chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | tuple[str, str] | str | None
-    dimension_separator: Literal[".", "/"] | None
-    storage_transformers: Iterable[StorageTransformer | Mapping[str, Any] | str]
-    overwrite: bool
-    write_data: bool
-    # Runtime settings of the new array
-    write_empty_chunks: bool | None
-    missing: Missing
-    config: Any
-    synchronizer: Any
-    cache_metadata: bool
-    read_only: bool
-    # Names of zarr-python 2 and h5py
-    compressor: Any
-    compression: Any
-    compression_opts: Any
-    shuffle: bool
-    fletcher32: bool
-    maxshape: Iterable[int | None] | int | None
-    chunk_shape: Any
-    zarr_version: ZarrFormat | None
-    cache_attrs: bool
-    partial_decompress: bool
-    meta_array: Any
-
-
-class Settings(SettingsWithoutFill, total=False):
-    """Keywords of every function that creates an array; see `tessarr.create_array`."""
-
-    fill_value: Any
-    fillvalue: Any
-
-
-class StoreSettings(SettingsWithoutFill, total=False):
-    """Keywords of functions that set the fill value: the settings and the location."""
-
-    store: StoreLike
-    name: str | None
-    path: str | None
-    chunk_store: StoreLike
-    storage_options: Mapping[str, Any] | None
 
 
 _ALIASES: Final = {

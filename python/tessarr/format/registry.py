@@ -1,4 +1,4 @@
-"""Registries of extensions, and the public module names of classes.
+"""Registries of extensions, and what users see of public classes and functions.
 
 Names come from Tessarr itself, from the ``register_…`` decorators and from the entry points of
 installed packages. A registry looks up and loads entry points only for names that are not
@@ -6,22 +6,29 @@ registered. A later registration replaces an earlier one.
 
 `set_public_module` gives a class the module name that users see. Pickles contain this name, so
 they stay readable when the class moves to another module.
+
+`with_keywords` gives a function a signature with the keywords of a `TypedDict`. Type checkers know
+these from ``**settings: Unpack[Settings]``; `help` and the completion of IPython need a signature.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from importlib import import_module
+from inspect import Parameter, Signature, signature
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Registry", "set_public_module"]
+__all__ = ["Registry", "set_public_module", "with_keywords"]
 
 T = TypeVar("T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Registry(dict[str, T]):
@@ -122,3 +129,87 @@ def _set_class_module(cls: type, module: str, name: str) -> None:
         method = getattr(member, "__func__", member)  # the function of a class method
         if isinstance(method, FunctionType):
             method.__module__ = module  # doctest finds the examples of a class by it
+
+
+_CONTENT: Final = ("_parameters", "_return_annotation")
+"""The slots in which `Signature` stores its content."""
+
+
+def with_keywords(module: str) -> Callable[[_F], _F]:
+    """Return a decorator that shows the names of keywords in the signature of a function.
+
+    The decorator returns the same function, so that calls take no longer, and imports nothing
+    until a program reads the signature.
+
+    Parameters
+    ----------
+    module
+        The module of the `TypedDict` that the function unpacks. Its optional mapping
+        ``KEYWORD_DEFAULTS`` has the defaults of keywords other than None.
+
+    Examples
+    --------
+    >>> from inspect import signature
+    >>> import tessarr
+    >>> [*signature(tessarr.zeros).parameters][:4]
+    ['shape', 'dtype', 'chunks', 'filters']
+    >>> signature(tessarr.zeros).parameters["chunks"].default is None
+    True
+    """
+
+    def add_signature(function: _F) -> _F:
+        target: Any = function
+        target.__signature__ = _KeywordSignature._of(function, module)
+        return function
+
+    return add_signature
+
+
+class _KeywordSignature(Signature):
+    """The signature of a function with the names of unpacked keywords.
+
+    The first access to an empty slot of `Signature` computes the content.
+    """
+
+    __slots__ = ("_function", "_module")
+
+    _function: Any
+    _module: str
+
+    @classmethod
+    def _of(cls, function: Callable[..., Any], module: str) -> _KeywordSignature:
+        new = cls.__new__(cls)
+        new._function, new._module = function, module
+        return new
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _CONTENT:
+            raise AttributeError(name)
+        own = _own_signature(self._function)
+        *others, keywords = own.parameters.values()
+        named = _read_keywords(keywords.annotation, self._module)
+        Signature.__init__(self, [*others, *named], return_annotation=own.return_annotation)
+        return getattr(self, name)
+
+
+def _own_signature(function: Any) -> Signature:
+    """Return the signature of a function without its ``__signature__``."""
+    copy = FunctionType(function.__code__, {}, argdefs=function.__defaults__)
+    copy.__kwdefaults__, copy.__annotations__ = function.__kwdefaults__, function.__annotations__
+    return signature(copy)
+
+
+def _read_keywords(annotation: str, module: str) -> list[Parameter]:
+    """Return the parameters of the keywords in an annotation ``Unpack[Name]``."""
+    members = vars(import_module(module))
+    defaults = members.get("KEYWORD_DEFAULTS", {})
+    types = members[annotation.removeprefix("Unpack[").removesuffix("]")].__annotations__
+    return [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=defaults.get(name),
+            annotation=getattr(kind, "__forward_arg__", kind),
+        )
+        for name, kind in types.items()
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -12,18 +12,27 @@ from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import join, normalize_path
+from tessarr.format.registry import with_keywords
 from tessarr.format.validation import check_zarr_format
 from tessarr.group.members import GroupMembers
 from tessarr.metadata.node import GroupMeta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Self
+    from typing import Never, Self, Unpack
 
+    from tessarr.array.keyword_types import (
+        DatasetLikeSettings,
+        DataSettings,
+        MemberLikeSettings,
+        MemberSettings,
+        Settings,
+        SettingsWithoutFill,
+    )
     from tessarr.dtype.names import DataTypeLike
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.store import Store
-    from tessarr.types import ShapeLike, ZarrFormat
+    from tessarr.types import MemberKey, ShapeLike, ZarrFormat
 
 __all__ = ["GroupCreation", "parse_nodes"]
 
@@ -94,7 +103,13 @@ class GroupCreation(GroupMembers):
         self._note_new(created)
         return created
 
-    def create_groups(self, *names: str, **settings: Any) -> tuple[Self, ...]:
+    def create_groups(
+        self,
+        *names: str,
+        overwrite: bool = False,
+        attributes: Mapping[str, Any] | None = None,
+        zarr_format: ZarrFormat | None = None,
+    ) -> tuple[Self, ...]:
         """Create several groups with `create_group`.
 
         Examples
@@ -103,7 +118,12 @@ class GroupCreation(GroupMembers):
         >>> tessarr.create_group(None).create_groups("a", "b/c")
         (Group(/a, zarr_format=3), Group(/b/c, zarr_format=3))
         """
-        return tuple([self.create_group(name, **settings) for name in names])
+        return tuple(
+            [
+                self.create_group(name, overwrite, attributes=attributes, zarr_format=zarr_format)
+                for name in names
+            ]
+        )
 
     def require_group(
         self,
@@ -194,13 +214,14 @@ class GroupCreation(GroupMembers):
 
     # Arrays
 
+    @with_keywords("tessarr.array.keyword_types")
     def create_array(
         self,
         name: str,
         shape: ShapeLike | None = None,
         dtype: DataTypeLike | None = None,
         data: Any = None,
-        **settings: Any,
+        **settings: Unpack[MemberSettings],
     ) -> Array:
         """Create an array, and missing groups above it, in the format of this group.
 
@@ -247,13 +268,14 @@ class GroupCreation(GroupMembers):
             )
         return {**settings, "zarr_format": self._meta.zarr_format}
 
+    @with_keywords("tessarr.array.keyword_types")
     def create_dataset(
         self,
         name: str,
         shape: ShapeLike | None = None,
         dtype: DataTypeLike | None = None,
         data: Any = None,
-        **settings: Any,
+        **settings: Unpack[MemberSettings],
     ) -> Array:
         """Create an array: `create_array` under the name of h5py and zarr-python 2.
 
@@ -266,17 +288,21 @@ class GroupCreation(GroupMembers):
         """
         return self.create_array(name, shape, dtype, data, **settings)
 
-    def create(self, name: str, shape: ShapeLike | None = None, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def create(
+        self, name: str, shape: ShapeLike | None = None, **settings: Unpack[DataSettings]
+    ) -> Array:
         """Create an array, as `create_array` does."""
         return self.create_array(name, shape, **settings)
 
+    @with_keywords("tessarr.array.keyword_types")
     def require_array(
         self,
         name: str,
         shape: ShapeLike,
         dtype: DataTypeLike | None = None,
         exact: bool = False,  # noqa: FBT002 (where h5py has it)
-        **settings: Any,
+        **settings: Unpack[MemberSettings],
     ) -> Array:
         """Return the array `name`; create it if no node exists.
 
@@ -301,8 +327,8 @@ class GroupCreation(GroupMembers):
         NotFoundError
             If `name` is a group.
         """
-        if settings.pop("overwrite", False):
-            return self.create_array(name, shape, dtype, overwrite=True, **settings)
+        if settings.get("overwrite", False):
+            return self.create_array(name, shape, dtype, **settings)
         member = None if self._is_below_deleted(name) else self.get(name)
         if member is None:
             try:
@@ -330,19 +356,25 @@ class GroupCreation(GroupMembers):
 
     require_dataset = require_array
 
-    def empty(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def empty(self, name: str, shape: ShapeLike, **settings: Unpack[SettingsWithoutFill]) -> Array:
         """Create an array with undefined elements."""
         return self.create_array(name, shape, fill_value=None, **settings)
 
-    def zeros(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def zeros(self, name: str, shape: ShapeLike, **settings: Unpack[SettingsWithoutFill]) -> Array:
         """Create an array that reads as 0."""
         return self.create_array(name, shape, **settings)
 
-    def ones(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def ones(self, name: str, shape: ShapeLike, **settings: Unpack[SettingsWithoutFill]) -> Array:
         """Create an array that reads as 1."""
         return self.create_array(name, shape, fill_value=1, **settings)
 
-    def full(self, name: str, fill_value: Any, shape: ShapeLike, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def full(
+        self, name: str, fill_value: Any, shape: ShapeLike, **settings: Unpack[SettingsWithoutFill]
+    ) -> Array:
         """Create an array that reads as `fill_value`.
 
         Examples
@@ -353,13 +385,17 @@ class GroupCreation(GroupMembers):
         """
         return self.create_array(name, shape, fill_value=fill_value, **settings)
 
-    def array(self, name: str, data: Any, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def array(self, name: str, data: Any, **settings: Unpack[Settings]) -> Array:
         """Create an array from `data`, with the chunks of `data` if it has any."""
         from tessarr.array.like import chunks_of
 
         return self.create_array(name, data=data, **{"chunks": chunks_of(data), **settings})
 
-    def full_like(self, name: str, data: Any, fill_value: Any = "keep", **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def full_like(
+        self, name: str, data: Any, fill_value: Any = "keep", **settings: Unpack[MemberLikeSettings]
+    ) -> Array:
         """Create an array like another one that reads as `fill_value`.
 
         Parameters
@@ -382,25 +418,35 @@ class GroupCreation(GroupMembers):
             name, **fill_settings_like(data, fill_value, self._array_settings(settings))
         )
 
-    def zeros_like(self, name: str, data: Any, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def zeros_like(self, name: str, data: Any, **settings: Unpack[MemberLikeSettings]) -> Array:
         """Create an array like another one that reads as 0, as `full_like` does."""
         return self.full_like(name, data, "auto", **settings)
 
-    def ones_like(self, name: str, data: Any, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def ones_like(self, name: str, data: Any, **settings: Unpack[MemberLikeSettings]) -> Array:
         """Create an array like another one that reads as 1, as `full_like` does."""
         return self.full_like(name, data, 1, **settings)
 
-    def empty_like(self, name: str, data: Any, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def empty_like(self, name: str, data: Any, **settings: Unpack[MemberLikeSettings]) -> Array:
         """Create an array like another one, with undefined elements."""
         return self.full_like(name, data, None, **settings)
 
-    def create_dataset_like(self, name: str, other: Any, **settings: Any) -> Array:
+    @with_keywords("tessarr.array.keyword_types")
+    def create_dataset_like(
+        self, name: str, other: Any, **settings: Unpack[DatasetLikeSettings]
+    ) -> Array:
         """Create an array like another one, without its values: `full_like` under h5py's name."""
         return self.full_like(name, other, **settings)
 
     # Methods of dictionaries
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    @overload
+    def __setitem__(self, name: str, value: Any) -> None: ...
+    @overload
+    def __setitem__(self, name: MemberKey, value: Any) -> Never: ...  # for g["a"][0:3] = value
+    def __setitem__(self, name: Any, value: Any) -> None:
         """Store values as the array `name`, and replace an existing node.
 
         The copy of a Tessarr array has all of its settings and attributes.

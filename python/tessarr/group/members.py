@@ -18,11 +18,12 @@ from tessarr.node.node import Node, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Self
+    from typing import Never, Self
 
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.metadata.node import NodeOrError
     from tessarr.node.tree import Tree
+    from tessarr.types import MemberKey
 
 __all__ = ["GroupMembers", "Items", "Keys", "Values"]
 
@@ -93,27 +94,29 @@ class Keys(KeysView[str]):
         return f"Keys({list(self)})"
 
 
-class Values(_Listed[Any], ValuesView[Any]):
+class Values(_Listed[T], ValuesView[T]):
     """The members of a group, sorted by name."""
 
     __slots__ = ("_pending",)
     _mapping: GroupMembers
 
-    def _list_items(self) -> list[Any]:
-        return [node for _, node in self._mapping.members()]
+    def _list_items(self) -> list[T]:
+        members: tuple[tuple[str, Any], ...] = self._mapping.members()
+        return [node for _, node in members]
 
     def __repr__(self) -> str:
         return f"Values({list(self)})"
 
 
-class Items(_Listed[tuple[str, Any]], ItemsView[str, Any]):
+class Items(_Listed[tuple[str, T]], ItemsView[str, T]):
     """The members of a group with their names, sorted."""
 
     __slots__ = ("_pending",)
     _mapping: GroupMembers
 
-    def _list_items(self) -> tuple[tuple[str, Any], ...]:
-        return self._mapping.members()
+    def _list_items(self) -> tuple[tuple[str, T], ...]:
+        members: tuple[tuple[str, Any], ...] = self._mapping.members()
+        return members
 
     def __repr__(self) -> str:
         return f"Items({list(self)})"
@@ -137,7 +140,11 @@ class GroupMembers(_Listed[str], Node[GroupMeta]):
 
     # Methods of mappings
 
-    def __getitem__(self, name: str) -> Array | Self:
+    @overload
+    def __getitem__(self, name: str) -> Array | Self: ...
+    @overload
+    def __getitem__(self, name: MemberKey) -> Never: ...  # so that g["a"][0:3] has a type
+    def __getitem__(self, name: Any) -> Array | Self:
         path = self._member_path(name)
         meta = self._find_meta(path)
         if meta is None:
@@ -249,19 +256,20 @@ class GroupMembers(_Listed[str], Node[GroupMeta]):
         """Return a view of the sorted names of the members, like that of a dictionary."""
         return Keys(self)
 
-    def values(self) -> Values:
+    def values(self) -> Values[Array | Self | Unreadable]:
         """Return a view of the members, sorted by name, like that of a dictionary.
 
         A member that cannot be opened is a `tessarr.Unreadable`, as in `members`.
         """
         return Values(self)
 
-    def items(self) -> Items:
+    def items(self) -> Items[Array | Self | Unreadable]:
         """Return a view of the members with their names, sorted, like that of a dictionary.
 
         A member that cannot be opened is a `tessarr.Unreadable`, as in `members`.
         """
-        return Items(self)
+        mapping: Any = self
+        return Items(mapping)
 
     # Walks
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import operator
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.format.chunk_grid import Cuts
-    from tessarr.types import Shape
+    from tessarr.types import ArrayKey, Shape
 
 __all__ = [
     "AxisSelection",
@@ -194,6 +194,10 @@ class Indexer:
         self._read = read
         self._write = write
 
+    @overload
+    def __getitem__(self, key: ArrayKey) -> npt.NDArray[Any]: ...
+    @overload
+    def __getitem__(self, key: Any) -> Any: ...
     def __getitem__(self, key: Any) -> Any:
         return self._read(key)
 

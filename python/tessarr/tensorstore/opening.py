@@ -6,13 +6,12 @@ from functools import partial
 from typing import Any, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import set_public_module
+from tessarr.format.registry import set_public_module, with_keywords
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.future.combine import convert_result
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
-from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import as_bool, check_class, check_known
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.schema.propagate import propagate_bounds
@@ -23,7 +22,7 @@ from tessarr.tensorstore.transaction.transaction import Transaction, run_in_tran
 __all__ = ["open", "open_spec"]
 
 
-@with_signature(SpecKeywords)
+@with_keywords(__name__)
 def open(
     spec: Any,
     *,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.format.registry import with_keywords
 from tessarr.index_space import Bounded, Indexable
 from tessarr.tensorstore.context.references import STRIP_RESOURCES
 from tessarr.tensorstore.json.format_json import format_repr
-from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import as_bool
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -317,7 +317,7 @@ class HandleProperties(Bounded, Indexable):
 
     # Spec
 
-    @with_signature(OpenKeywords)
+    @with_keywords(__name__)
     def spec(
         self,
         *,

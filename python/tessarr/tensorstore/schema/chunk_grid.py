@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
+from tessarr.format.registry import with_keywords
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
     check_integers,
     drop_absent,
@@ -83,7 +83,7 @@ class Grid(Picklable):
     _constraints: GridConstraints
     _rank: int
 
-    @with_signature(GridKeywords)
+    @with_keywords(__name__)
     def __init__(self, json: Any = ..., **parts: Unpack[GridKeywords]) -> None:
         self._constraints, self._rank = NOTHING, -1
         if json is ...:
@@ -106,7 +106,7 @@ class Grid(Picklable):
         new._rank = constraints.rank if rank < 0 else rank
         return new
 
-    @with_signature(GridKeywords)
+    @with_keywords(__name__)
     def update(self, **parts: Unpack[GridKeywords]) -> None:
         """Add constraints; after an error, the grid is unchanged.
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self, TypeAlias, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import set_public_module
+from tessarr.format.registry import set_public_module, with_keywords
 from tessarr.index_space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
     as_bool,
     as_integer,
@@ -91,7 +90,7 @@ class ChunkLayout(Picklable):
 
     Grid: TypeAlias = Grid
 
-    @with_signature(LayoutKeywords)
+    @with_keywords(__name__)
     def __init__(
         self, json: Any = ..., *, finalize: bool | None = None, **parts: Unpack[LayoutKeywords]
     ) -> None:
@@ -115,7 +114,7 @@ class ChunkLayout(Picklable):
         new._constraints = constraints
         return new
 
-    @with_signature(LayoutKeywords)
+    @with_keywords(__name__)
     def update(self, *, finalize: bool = False, **parts: Unpack[LayoutKeywords]) -> None:
         """Add constraints; after an error, the layout is unchanged.
 

@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import set_public_module
+from tessarr.format.registry import set_public_module, with_keywords
 from tessarr.index_space import Bounded, IndexDomain, IndexTransform, View
 from tessarr.index_space.dimension_names import as_integer as index64
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
     check_integers,
     check_known,
@@ -135,7 +134,7 @@ class Schema(Bounded, Picklable, Copyable):
     _fill: npt.NDArray[Any] | None
     _units: Units
 
-    @with_signature(SchemaKeywords)
+    @with_keywords(__name__)
     def __init__(self, json: Any = ..., **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
         self._layout, self._units = NO_LAYOUT, ()
@@ -183,7 +182,7 @@ class Schema(Bounded, Picklable, Copyable):
             self._add_units(units_from_json(members.pop("dimension_units")))
         refuse_unknown(members, "schema")
 
-    @with_signature(SchemaKeywords)
+    @with_keywords(__name__)
     def update(self, **parts: Unpack[SchemaKeywords]) -> None:
         """Add constraints; after an error, the schema is unchanged.
 

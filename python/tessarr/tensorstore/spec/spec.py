@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.format.registry import set_public_module
+from tessarr.format.registry import set_public_module, with_keywords
 from tessarr.index_space import Bounded, Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, new_context
@@ -19,7 +19,6 @@ from tessarr.tensorstore.context.references import (
     unbind_resources,
 )
 from tessarr.tensorstore.json.format_json import format_repr, sort_members
-from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import (
     as_bool,
     check_class,
@@ -393,7 +392,7 @@ class Spec(Bounded, Indexable):
 
     # Changes
 
-    @with_signature(SpecKeywords)
+    @with_keywords(__name__)
     def update(
         self,
         *,

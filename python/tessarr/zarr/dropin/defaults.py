@@ -47,7 +47,7 @@ def _open(store: Any = None, mode: Any = None, **settings: Any) -> Any:
 def _require_existing(store: Any, mode: str, settings: dict[str, Any]) -> str:
     if mode != "a":
         raise _config_error()
-    location = {name: settings.get(name) for name in ("path", "storage_options")}
+    location: dict[str, Any] = {name: settings.get(name) for name in ("path", "storage_options")}
     try:
         tessarr.open(store, "r", **location)
     except NotFoundError as error:

@@ -115,14 +115,14 @@ class Group(Delegating, OwnGroup, OriginalGroup):  # type: ignore[misc] # an opt
 
     # Members
 
-    def __getitem__(self, path: str) -> Any:
+    def __getitem__(self, path: Any) -> Any:
         try:
             return super().__getitem__(path)
         except KeyError as error:
             raise KeyError(path) from error
 
     @raises_zarr_errors
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: Any, value: Any) -> Any:
         super().__setitem__(name, value)
 
     def get(  # type: ignore[override] # zarr-python's name of the path

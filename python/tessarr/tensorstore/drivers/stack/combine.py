@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import set_public_module
+from tessarr.format.registry import set_public_module, with_keywords
 from tessarr.index_space import IndexDomain, IndexTransform, LayerStack, View
 from tessarr.index_space.dimension_names import as_integer, as_label
 from tessarr.tensorstore.context.context import Context, new_context
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.stack_driver import Layer, StackDriver
 from tessarr.tensorstore.handle.handle import TensorStore, build_handle
-from tessarr.tensorstore.json.keywords import with_signature
 from tessarr.tensorstore.json.parse import check_class, drop_absent
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.schema import Schema
@@ -66,7 +65,7 @@ class _Options(NamedTuple):
     units: Sequence[Any] | None = None
 
 
-@with_signature(LayersKeywords)
+@with_keywords(__name__)
 def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> TensorStore:
     """Return the union of several handles; a later one hides earlier ones.
 
@@ -95,7 +94,7 @@ def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> Tens
     return combine_layers(layers, "overlay", None, keywords)
 
 
-@with_signature(LayersKeywords)
+@with_keywords(__name__)
 def concat(
     layers: Iterable[Layer], axis: int | str, **keywords: Unpack[LayersKeywords]
 ) -> TensorStore:
@@ -125,7 +124,7 @@ def concat(
     )
 
 
-@with_signature(LayersKeywords)
+@with_keywords(__name__)
 def stack(
     layers: Iterable[Layer], axis: int = 0, **keywords: Unpack[LayersKeywords]
 ) -> TensorStore:
