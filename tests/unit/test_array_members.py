@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html.parser
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import tessarr
 from tessarr import codecs
 from tessarr.errors import ArgumentError, MetadataError, ReadOnlyError
 from tessarr.store.wrappers.instrumented import CountingStore
-from tessarr.stores import MemoryStore
 
 
 def test_fill_value_setter_changes_missing_elements(zarr_format: Any) -> None:
@@ -150,65 +148,6 @@ def test_info_block_lists_codec_roles() -> None:
     assert "  compressor: Zstd" in "\n".join(lines)
     assert any(line.startswith("              Crc32c") for line in lines)
     assert dict(a.info_items())["Shard shape"] == "(4,)"
-
-
-class Parser(html.parser.HTMLParser):
-    """A parser that collects the text, and checks that every element is closed."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.count: dict[str, int] = {}
-        self.text = ""
-        self.feed(source)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.open.append(tag)
-        self.count[tag] = self.count.get(tag, 0) + 1
-
-    def handle_startendtag(self, tag: str, attrs: Any) -> None:
-        self.count[tag] = self.count.get(tag, 0) + 1
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data + "|"
-
-
-def test_notebooks_show_arrays_without_requests() -> None:
-    created = tessarr.create_array(
-        MemoryStore(), path="a<b", shape=(5, 20, 30), chunks=(1, 5, 10), dtype="i4", zarr_format=2
-    )
-    store = CountingStore(created.store)
-    a = tessarr.Array(store, "a<b")
-    before = store.counts()
-    shown = Parser(a._repr_html_())
-    assert store.counts() == before
-    assert "Array /a<b|" in shown.text
-    assert "(5, 20, 30)|" in shown.text
-    assert (shown.count["svg"], shown.count["line"]) == (1, 3 + 2)
-    info = Parser(a.info._repr_html_())
-    assert "Chunks initialized|0/60|" in info.text
-
-
-@pytest.mark.parametrize(
-    ("settings", "lines"),
-    [
-        ({"shape": (), "chunks": ()}, None),
-        ({"shape": (0, 3), "chunks": (1, 1)}, None),
-        ({"shape": 10, "chunks": 5}, 1),
-        ({"shape": 10**9, "chunks": 5}, 0),
-        ({"shape": (8, 8), "chunks": (2, 2), "shards": (4, 4)}, 6 + 2),
-        ({"shape": (10,), "chunks": [[2, 3, 5]]}, 2),
-    ],
-)
-def test_pictures(settings: Any, lines: int | None) -> None:
-    shown = Parser(tessarr.create_array(dtype="u1", **settings)._repr_html_())
-    assert shown.count.get("svg", 0) == (lines is not None)
-    assert shown.count.get("line", 0) == (lines or 0)
 
 
 def test_updated_attributes_give_array_back(zarr_format: Any) -> None:

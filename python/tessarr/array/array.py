@@ -405,11 +405,13 @@ class Array(ArrayMutation):
         return format_array(self.name, self._meta)
 
     def _repr_html_(self) -> str:
-        from tessarr.node import html
-        from tessarr.node.info import array_items
+        from tessarr.node.html import render_array
 
-        items = array_items(self._meta, read_only=self._read_only)
-        return html.render_array(f"Array {self.name}", self._meta, items)
+        return render_array(self.name, self._meta, self._store, read_only=self._read_only)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return the fields of records, for the completion of ``a["``."""
+        return list(self._meta.data_type.numpy.names or ())
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._view_origin is not None:

@@ -225,6 +225,11 @@ class LazyArray(ScalarConversion):
     def __repr__(self) -> str:
         return f"LazyArray({self.shape}, {self.dtype})"
 
+    def _repr_html_(self) -> str:
+        from tessarr.node.html import render_lazy_array
+
+        return render_lazy_array(self, self._array)
+
 
 def _axes_argument(axes: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the axes from separate arguments or one sequence; None without arguments."""

@@ -15,6 +15,7 @@ from operator import attrgetter
 from threading import Condition, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tessarr._safe_repr import safe_repr, truncate
 from tessarr.flow.event_loop import is_turn_due
 from tessarr.format.registry import set_public_module
 
@@ -139,6 +140,26 @@ class Future(concurrent.futures.Future[T]):
             super().add_done_callback(ends.put)  # the waiting thread keeps the future alive
             with suppress(Empty):
                 ends.get(timeout=None if timeout is None else max(0.0, timeout))
+
+    def _repr_html_(self) -> str:
+        from tessarr.format.html import render_block, render_table
+
+        return render_block("tessarr.Future", "", render_table(self._describe()))
+
+    def _describe(self) -> list[tuple[str, str]]:
+        """Return the state and the outcome as labels and values, without waiting."""
+        if self.cancelled():
+            return [("State", "cancelled")]
+        if not self.done():
+            return [("State", "running")]
+        error = super().exception(0)
+        if error is not None:
+            return [("State", "failed"), ("Error", truncate([f"{type(error).__name__}: {error}"]))]
+        value = super().result(0)
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if shape is None or dtype is None:
+            return [("State", "finished"), ("Result", safe_repr(value))]
+        return [("State", "finished"), ("Result", f"{type(value).__name__} {shape} {dtype}")]
 
     def __await__(self) -> Generator[Any, None, T]:
         if self.done() and not self.cancelled():

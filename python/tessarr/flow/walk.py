@@ -32,6 +32,8 @@ __all__ = [
     "describe_nodes_below",
     "find_nodes_below",
     "list_documents",
+    "list_first_members",
+    "list_folders",
     "list_members",
     "list_names",
 ]
@@ -96,6 +98,34 @@ def list_names(
     members = yield from _list_level(level, root=path, warn=True, on_unknown=on_unknown)
     prefix = prefix_of(path)
     return sorted(child[len(prefix) :] for child in members)
+
+
+def list_folders(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
+    """Return the sorted names of folders in the group at `path`: its members, and perhaps others.
+
+    The flow takes one listing, and reads no documents.
+    """
+    listings = yield (ListDir(prefix_of(path)),)
+    names = (split(prefix[:-1])[1] for prefix in listings[0][1])
+    return sorted(name for name in names if is_node_name(name, zarr_format))
+
+
+def list_first_members(
+    path: str, zarr_format: ZarrFormat, max_members: int
+) -> Flow[tuple[dict[str, NodeOrError], int]]:
+    """Return the first members of a group by name, and the number of folders in the group.
+
+    The flow takes one listing, and reads the documents of at most `max_members` folders.
+    """
+    names = yield from list_folders(path, zarr_format)
+    prefix = prefix_of(path)
+    children = [(prefix + name, zarr_format) for name in names[:max_members]]
+    nodes = yield from _fetch_documents(children, warn=False)
+    return {
+        child[len(prefix) :]: _parse_node(nodes[child], child)
+        for child, _ in children
+        if child in nodes
+    }, len(names) - (len(children) - len(nodes))
 
 
 def find_nodes_below(path: str, max_folders: int) -> Flow[list[str]]:
@@ -249,6 +279,17 @@ def _list_level(
             unknown += (prefix[:-1] for prefix in prefixes)
         paths = (prefix[:-1] for prefix in prefixes)
         children += [(child, form) for child in paths if is_node_name(split(child)[1], form)]
+    nodes = yield from _fetch_documents(children, warn=warn)
+    for path in unknown:
+        if on_unknown is not None and path not in nodes:
+            on_unknown(path)
+    return nodes
+
+
+def _fetch_documents(
+    children: list[tuple[str, ZarrFormat]], *, warn: bool
+) -> Flow[dict[str, StoredNode]]:
+    """Return the documents of the nodes among folders, which have a format to try first."""
     nodes: dict[str, StoredNode] = {}
     yield from _fetch_nodes([child for child, form in children if form == 3], 3, nodes, warn=warn)
     yield from _fetch_nodes(
@@ -257,9 +298,6 @@ def _list_level(
     # A group of format 2 may have members of format 3, although no tool creates them.
     missing = [child for child, form in children if form == 2 and child not in nodes]
     yield from _fetch_nodes(missing, 3, nodes, warn=warn)
-    for path in unknown:
-        if on_unknown is not None and path not in nodes:
-            on_unknown(path)
     return nodes
 
 

@@ -411,8 +411,10 @@ class Group(GroupCreation):
         return f"Group({self.name}, zarr_format={self.zarr_format})"
 
     def _repr_html_(self) -> str:
-        # Show one level: a remote hierarchy may be large.
-        return self.tree(level=1)._repr_html_()
+        from tessarr.node.html import render_group
+
+        copies = self._consolidated
+        return render_group(self._path, self._meta, self._store, copies, read_only=self._read_only)
 
     def __reduce__(self) -> tuple[Any, ...]:
         from tessarr.flow.create import dump_documents

@@ -228,7 +228,22 @@ class GroupMembers(_Listed[str], Node[GroupMeta]):
         return [*super().__dir__(), *members]
 
     def _ipython_key_completions_(self) -> list[str]:
-        return list(self)
+        """Return names, and paths below a group whose path the user has typed."""
+        from tessarr.group.completion import complete_paths
+
+        return complete_paths(self._list_folders)
+
+    def _list_folders(self, name: str) -> list[str]:
+        """Return the names of members of this group or one below it, with one or two requests."""
+        path = self._member_path(name)
+        copies = self._consolidated
+        if copies is not None and (path == self._path or copies.covers(path)):
+            return copies.names(path)
+        if path != self._path and not isinstance(self._find_meta(path), GroupMeta):
+            return []
+        from tessarr.flow import walk
+
+        return run_flow(walk.list_folders(path, self._meta.zarr_format), self._store)
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str | bytes):

@@ -25,6 +25,8 @@ __all__ = ["Attributes"]
 class _Owner(Protocol):
     _store: Store
 
+    _meta: Any
+
     @property
     def _metadata(self) -> Node: ...
     @property
@@ -92,6 +94,16 @@ class Attributes(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Attributes({dict(self._owner._metadata.attributes)!r})"
+
+    def _repr_html_(self) -> str:
+        from tessarr.node.html import render_attributes_of
+
+        owner = self._owner
+        return render_attributes_of(self._kind, f"/{owner.path}", owner._meta.attributes)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return the names, for the completion of ``attrs["``."""
+        return list(self._owner._meta.attributes)
 
     def asdict(self) -> dict[str, Any]:
         """Return a copy of all attributes as a dictionary."""

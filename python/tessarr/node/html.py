@@ -1,127 +1,189 @@
-"""HTML for notebooks: tables, and drawings of an array's chunks."""
+"""HTML of arrays and groups for notebooks.
+
+The HTML of an array needs no request. That of a group needs one listing and the documents of a
+limited number of members. Errors appear in the HTML.
+"""
 
 from __future__ import annotations
 
-from html import escape
-from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr._safe_repr import safe_repr, truncate
+from tessarr.errors import MetadataError, UnsupportedError
+from tessarr.flow import walk
+from tessarr.flow.run import run_flow
+from tessarr.format.html import (
+    format_count,
+    render_attributes,
+    render_block,
+    render_fold,
+    render_grid,
+    render_table,
+)
+from tessarr.format.node_path import join
+from tessarr.node.axis_names import format_shape
+from tessarr.node.chunk_picture import render_chunks
+from tessarr.node.info import codec_lines, format_lengths, format_size
+from tessarr.node.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator
 
-    from tessarr.format.chunk_grid import Cuts
-    from tessarr.metadata.node import ArrayMeta
-    from tessarr.types import Shape
+    from tessarr.metadata.consolidated import Consolidated
+    from tessarr.metadata.node import ArrayMeta, GroupMeta, NodeOrError
+    from tessarr.store import Store
 
-__all__ = ["render_array", "render_chunks", "render_table"]
+__all__ = ["render_array", "render_attributes_of", "render_group", "render_lazy_array"]
 
-_LONGEST: Final = 140
-"""The longer side of a picture, in pixels."""
-
-_SHORTEST: Final = 12
-
-_MOST_LINES: Final = 40
-"""The maximum number of chunks along an axis that are drawn individually."""
-
-_THIN: Final = 'stroke="#8aa9c8" stroke-width="0.7"'
-_THICK: Final = 'stroke="#2f5f8f" stroke-width="1.6"'
-
-_CELL: Final = 'style="text-align: left; padding: 1px 8px"'
+_MAX_MEMBERS: Final = 100
+"""The maximum number of members of a group whose documents are read."""
 
 
-def render_table(rows: Iterable[tuple[str, str]]) -> str:
-    """Return an HTML table of labels and values.
-
-    Examples
-    --------
-    >>> render_table([("Name", "<a>")]).count("&lt;a&gt;")
-    1
-    """
-    lines = [
-        f"<tr><th {_CELL}>{escape(label)}</th><td {_CELL}>{escape(text)}</td></tr>"
-        for label, text in rows
-    ]
-    return f'<table class="tessarr-info"><tbody>{"".join(lines)}</tbody></table>'
-
-
-def render_array(name: str, meta: ArrayMeta, rows: Iterable[tuple[str, str]]) -> str:
-    """Return HTML for an array: a table and a drawing of its chunks.
+def render_array(name: str, meta: ArrayMeta, store: Store, *, read_only: bool) -> str:
+    """Return HTML for an array: tables, attributes and a drawing of its chunks, without I/O.
 
     Parameters
     ----------
     name
         The name of the array.
-    meta
-        The metadata of the array.
-    rows
-        The labels and values of the table.
+    meta, store, read_only
+        The metadata and the store, and whether the array rejects changes.
     """
-    return (
-        '<div class="tessarr-array" style="display: flex; gap: 24px; align-items: center">'
-        f"<div><b>{escape(name)}</b>{render_table(rows)}</div>{render_chunks(meta)}</div>"
+    columns, rows = _describe_parts(meta)
+    rows += [
+        ("Data type", truncate([str(meta.data_type.numpy)])),
+        ("Fill value", truncate([str(meta.fill_scalar)])),
+        *_describe_codecs(meta),
+        ("Format", _describe_format(meta, read_only=read_only)),
+        ("Store", safe_repr(store)),
+    ]
+    details = f"<div>{render_grid(columns, rows)}{_render_folded_attributes(meta)}</div>"
+    return render_block(
+        "tessarr.Array",
+        name,
+        '<div style="display: flex; flex-wrap: wrap; gap: 24px; align-items: flex-start">'
+        f"{details}<div>{render_chunks(meta)}</div></div>",
     )
 
 
-def render_chunks(meta: ArrayMeta) -> str:
-    """Return a drawing (SVG) of the last two axes of an array, cut into chunks and shards.
+def _describe_parts(meta: ArrayMeta) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the columns and rows that compare the array with its shards and chunks."""
+    item_bytes = meta.data_type.item_bytes
+    counts = [cut.count(n) for cut, n in zip(meta.chunk_cuts, meta.shape, strict=True)]
+    columns = [
+        (
+            "Array",
+            format_shape(meta),
+            _format_bytes(prod(meta.shape) * item_bytes),
+            format_count(prod(meta.shape), "element"),
+        )
+    ]
+    parts = [("Chunk", meta.chunks, meta.chunk_shape, counts)]
+    if meta.shards is not None:
+        shard = next(meta.chunk_grid.shapes())
+        parts.insert(0, ("Shard", meta.shards, shard, list(meta.grid_shape)))
+    for label, lengths, longest, grid in parts:
+        size = _format_bytes(prod(longest) * item_bytes)
+        product = f" ({' × '.join(map(str, grid))})" if len(grid) > 1 else ""
+        columns.append((label, format_lengths(lengths), size, f"{prod(grid):,}{product}"))
+    labels, shapes, sizes, numbers = zip(*columns, strict=True)
+    return [*labels], [("Shape", *shapes), ("Size", *sizes), ("Count", *numbers)]
 
-    An array with one axis is a row. An array without axes or elements has no drawing.
 
-    Examples
-    --------
-    >>> import tessarr
-    >>> a = tessarr.zeros((20, 40), chunks=(10, 10), dtype="u1")
-    >>> render_chunks(a._metadata).count("<line")
-    4
-    """
-    if not meta.shape or 0 in meta.shape:
+def _describe_codecs(meta: ArrayMeta) -> Iterator[tuple[str, str]]:
+    texts: dict[str, list[str]] = {}
+    for role, text in codec_lines(meta):
+        texts.setdefault(role, []).append(truncate([text]))
+    for role, codecs in texts.items():
+        yield role.capitalize() + ("s" if len(codecs) > 1 else ""), ", ".join(codecs)
+
+
+def _describe_format(meta: ArrayMeta, *, read_only: bool) -> str:
+    order = "" if meta.order == "C" else f", order {meta.order}"
+    return f"Zarr {meta.document_format}{order}{', read-only' if read_only else ''}"
+
+
+def _format_bytes(size_bytes: int) -> str:
+    text = format_size(size_bytes)
+    return f"{text} B" if text.isdecimal() else f"{text[:-1]} {text[-1]}iB"
+
+
+def _render_folded_attributes(meta: ArrayMeta | GroupMeta) -> str:
+    attributes = meta.attributes
+    if not attributes:
         return ""
-    lengths = (1, *meta.shape)[-2:]
-    longest = max(lengths)
-    height, width = (max(_LONGEST * length / longest, _SHORTEST) for length in lengths)
-    lines = [
-        _render_lines(_part_lengths(meta.chunk_cuts, meta.shape), lengths, (height, width), _THIN)
-    ]
-    if meta.is_sharded:
-        parts = _part_lengths(meta.chunk_grid.cuts, meta.shape)
-        lines.append(_render_lines(parts, lengths, (height, width), _THICK))
-    frame = (
-        f'<rect x="1" y="1" width="{width:.1f}" height="{height:.1f}" '
-        'fill="#dbe7f3" stroke="#1d3b5a" stroke-width="1.6"/>'
-    )
-    label = escape(f"the last axes of shape {meta.shape} in chunks")
-    return (
-        f'<svg role="img" aria-label="{label}" xmlns="http://www.w3.org/2000/svg" '
-        f'width="{width + 2:.0f}" height="{height + 2:.0f}">{frame}{"".join(lines)}</svg>'
-    )
+    return render_fold(f"Attributes ({len(attributes)})", render_attributes(attributes))
 
 
-def _part_lengths(cuts: Sequence[Cuts], shape: Shape) -> list[tuple[int, ...]]:
-    """Return the lengths of the parts of each axis; none for an axis with too many parts."""
-    pairs = zip(cuts, shape, strict=True)
-    return [cut.lengths(n) if cut.count(n) <= _MOST_LINES else () for cut, n in pairs]
+def render_attributes_of(kind: str, name: str, attributes: dict[str, Any]) -> str:
+    """Return HTML for the attributes of a node."""
+    content = render_attributes(attributes) if attributes else "<div>none</div>"
+    return render_block(f"Attributes of {kind}", name, content)
 
 
-def _render_lines(
-    parts: Sequence[Sequence[int]],
-    lengths: tuple[int, ...],
-    pixels: tuple[float, float],
-    style: str,
+def render_group(
+    path: str,
+    meta: GroupMeta,
+    store: Store,
+    copies: Consolidated | None,
+    *,
+    read_only: bool,
 ) -> str:
-    """Return the lines between the parts of the last two axes."""
-    rows, columns = [(), *parts][-2:]
-    bottom, right = (f"{pixel + 1:.1f}" for pixel in pixels)
-    across = [
-        f'<line x1="1" x2="{right}" y1="{position:.1f}" y2="{position:.1f}" {style}/>'
-        for position in _line_positions(rows, lengths[0], pixels[0])
-    ]
-    down = [
-        f'<line y1="1" y2="{bottom}" x1="{position:.1f}" x2="{position:.1f}" {style}/>'
-        for position in _line_positions(columns, lengths[1], pixels[1])
-    ]
-    return "".join(across + down)
+    """Return HTML for a group: its members, attributes, format and store.
+
+    Parameters
+    ----------
+    path
+        The path of the group.
+    meta, store, read_only
+        The metadata and the store, and whether the group rejects changes.
+    copies
+        The consolidated metadata of the group, if any; the function then needs no request.
+    """
+    name = f"/{path}"
+    consolidated = ", consolidated" if copies is not None else ""
+    read = ", read-only" if read_only else ""
+    table = render_table(
+        [("Format", f"Zarr {meta.zarr_format}{consolidated}{read}"), ("Store", safe_repr(store))]
+    )
+    try:
+        members, count = _list_members(path, meta, store, copies)
+    except Exception as error:  # noqa: BLE001 (a notebook shows the group without members)
+        shown = render_table([("Members", truncate([f"cannot be listed: {error}"]))])
+    else:
+        shown = Tree(name, members)._repr_html_()
+        if count > len(members):
+            shown += f"<div>… and {count - len(members)} more: see tree()</div>"
+    return render_block("tessarr.Group", name, table, _render_folded_attributes(meta), shown)
 
 
-def _line_positions(parts: Sequence[int], length: int, pixels: float) -> list[float]:
-    ends = accumulate(parts[:-1])
-    return [1 + pixels * end / length for end in ends]
+def _list_members(
+    path: str, meta: GroupMeta, store: Store, copies: Consolidated | None
+) -> tuple[dict[str, NodeOrError], int]:
+    """Return the first members of a group by name, and the number of all members."""
+    if copies is None:
+        flow = walk.list_first_members(path, meta.zarr_format, _MAX_MEMBERS)
+        return run_flow(flow, store)
+    names = copies.names(path)
+    return {name: _find_copy(copies, join(path, name)) for name in names[:_MAX_MEMBERS]}, len(names)
+
+
+def _find_copy(copies: Consolidated, path: str) -> NodeOrError:
+    try:
+        meta = copies.find(path)
+    except (MetadataError, UnsupportedError) as error:
+        return error
+    assert meta is not None
+    return meta
+
+
+def render_lazy_array(view: Any, base: Any) -> str:
+    """Return HTML for a view of an array: its own shape and size, and the array."""
+    rows = [
+        ("Shape", str(view.shape)),
+        ("Data type", str(view.dtype)),
+        ("Size", f"{_format_bytes(view.nbytes)}, {format_count(view.size, 'element')}"),
+        ("View of", safe_repr(base)),
+    ]
+    return render_block("tessarr.LazyArray", "", render_table(rows))

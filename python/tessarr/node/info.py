@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from tessarr.codec import Bytes
 from tessarr.metadata.codec_roles import find_codec_roles
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node.axis_names import find_axis_names, format_name, format_shape
 
 if TYPE_CHECKING:
     from tessarr.types import ChunkLengths, JSONObject
@@ -78,7 +79,7 @@ def format_array(name: str, meta: ArrayMeta) -> str:
     shards = f", shards={format_lengths(meta.shards)}" if meta.shards else ""
     chunks = format_lengths(meta.chunks)
     return (
-        f"Array({where}{meta.shape}, {meta.data_type.numpy}, chunks={chunks}{shards}, "
+        f"Array({where}{format_shape(meta)}, {meta.data_type.numpy}, chunks={chunks}{shards}, "
         f"order={meta.order})"
     )
 
@@ -142,9 +143,9 @@ class NodeInfo(Generic[Meta]):
         return "; ".join(f"{label}: {kind}" for label, kind in kinds if kind is not None)
 
     def _repr_html_(self) -> str:
-        from tessarr.node import html
+        from tessarr.format.html import render_block, render_table
 
-        return html.render_table(self.items())
+        return render_block(type(self).__name__, self.name, render_table(self.items()))
 
     def __repr__(self) -> str:
         return str(self)
@@ -250,11 +251,14 @@ def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
     lines = codec_lines(meta)
     filters = [text for role, text in lines if role == "filter"]
     compressors = [text for role, text in lines if role == "compressor"]
+    names = find_axis_names(meta)
+    shown = [format_name(name) if name else "–" for name in names or ()]
     return [
         ("Zarr format", str(meta.document_format)),
         ("Data type", str(meta.data_type.numpy)),
         ("Fill value", str(meta.fill_scalar)),
         ("Shape", str(meta.shape)),
+        *([] if names is None else [("Dimension names", ", ".join(shown))]),
         ("Chunk shape", format_lengths(meta.chunks)),
         *([] if meta.shards is None else [("Shard shape", format_lengths(meta.shards))]),
         ("Order", meta.order),

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from tessarr.metadata.node import ArrayMeta
+from tessarr.node.axis_names import format_shape
 from tessarr.node.info import lengths_to_json
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ _STYLE = (
 def _summarize(meta: NodeOrError) -> str:
     if isinstance(meta, Exception):
         return f" – unreadable: {' '.join(str(meta).split())}"
-    return f" {meta.shape} {meta.data_type.numpy}" if isinstance(meta, ArrayMeta) else ""
+    return f" {format_shape(meta)} {meta.data_type.numpy}" if isinstance(meta, ArrayMeta) else ""
 
 
 def _node_to_json(meta: NodeOrError) -> JSONObject:
