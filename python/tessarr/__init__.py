@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         remove_consolidated,
         tree,
     )
+    from tessarr.api.ipython import load_ipython_extension
     from tessarr.api.read_many import read_many
     from tessarr.api.save import LazyLoader, load, save, save_array, save_group
     from tessarr.array.async_array import AsyncArray
@@ -131,6 +132,7 @@ __all__ = [
     "full_like",
     "group",
     "load",
+    "load_ipython_extension",
     "migrate_1to2",
     "ones",
     "ones_like",
@@ -192,6 +194,7 @@ _LAZY_NAMES = {
     "copy_to": "copying",
     "create_hierarchy": "api.hierarchy",
     "load": "api.save",
+    "load_ipython_extension": "api.ipython",
     "migrate_1to2": "api.hierarchy",
     "open_consolidated": "api.hierarchy",
     "read_many": "api.read_many",

@@ -145,7 +145,19 @@ class OptionChanges(TypedDict, total=False):
 
 _NAMES: Final = OptionChanges.__optional_keys__
 
-KEYWORD_DEFAULTS: Final = dict.fromkeys(OptionChanges.__annotations__, ...)
+KEYWORD_DEFAULTS: Final = {
+    "threads": ...,
+    "chunk_cache_bytes": ...,
+    "write_empty_chunks": ...,
+    "durable": ...,
+    "metadata_bytes": ...,
+    "zarr_format": ...,
+    "compressor": ...,
+    "text": ...,
+    "copy_bytes": ...,
+    "nan_attributes": ...,
+    "allow_pickle": ...,
+}
 """The defaults in signatures: an option that is not passed is unchanged."""
 
 

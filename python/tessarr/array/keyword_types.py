@@ -6,13 +6,10 @@ to these. A function must not unpack a keyword that is also one of its parameter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeAlias, TypedDict
 
-from tessarr.metadata.build import AUTO
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Literal, SupportsIndex
 
     import numpy as np
@@ -281,12 +278,21 @@ class OpenExistingSettings(ConstructorSettings, _Format, total=False):
 
 
 KEYWORD_DEFAULTS: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(("compressor", "compressors", "filters", "serializer", "fill_value"), AUTO),
-    **dict.fromkeys(("cache_metadata", "cache_attrs", "write_data"), True),
-    **dict.fromkeys(("overwrite", "read_only", "shuffle", "fletcher32"), False),
+    "cache_attrs": True,
+    "cache_metadata": True,
+    "compressor": "auto",
+    "compressors": "auto",
+    "fill_value": "auto",
+    "filters": "auto",
+    "fletcher32": False,
     "missing": "fill",
     "mode": "a",
-    "storage_transformers": (),
+    "overwrite": False,
     "partial_decompress": False,
+    "read_only": False,
+    "serializer": "auto",
+    "shuffle": False,
+    "storage_transformers": (),
+    "write_data": True,
 }
 """The defaults of keywords in signatures, other than None."""
