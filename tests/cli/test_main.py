@@ -97,7 +97,7 @@ def test_info_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tree", str(folder)]) == 0
     assert capsys.readouterr().out == (
-        "/\n├── deep\n│   └── image (40, 60) uint16\n└── small () float64\n"
+        "/\n├── deep\n│   └── image (y: 40, x: 60) uint16\n└── small () float64\n"
     )
     assert main(["tree", str(folder), "--level", "1"]) == 0
     assert capsys.readouterr().out == "/\n├── deep\n└── small () float64\n"

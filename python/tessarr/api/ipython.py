@@ -22,7 +22,9 @@ def load_ipython_extension(ipython: Any) -> None:
     ipython
         The shell, which IPython passes.
     """
-    from IPython.core.guarded_eval import EVALUATION_POLICIES
+    from IPython.core.guarded_eval import (  # pyright: ignore[reportMissingImports]
+        EVALUATION_POLICIES,
+    )
 
     completer = ipython.Completer
     policy = EVALUATION_POLICIES.get(completer.evaluation)

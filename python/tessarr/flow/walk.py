@@ -119,7 +119,9 @@ def list_first_members(
     """
     names = yield from list_folders(path, zarr_format)
     prefix = prefix_of(path)
-    children = [(prefix + name, zarr_format) for name in names[:max_members]]
+    children: list[tuple[str, ZarrFormat]] = [
+        (prefix + name, zarr_format) for name in names[:max_members]
+    ]
     nodes = yield from _fetch_documents(children, warn=False)
     return {
         child[len(prefix) :]: _parse_node(nodes[child], child)

@@ -113,11 +113,11 @@ def format_count(count: int, noun: str) -> str:
 
 
 def render_attributes(attributes: Mapping[str, Any]) -> str:
-    """Return a table of attributes; lists and objects are folded.
+    """Return a table of attributes; long lists and objects are folded.
 
     Examples
     --------
-    >>> render_attributes({"units": "<K>", "scale": [1, 2]}).count("<details>")
+    >>> render_attributes({"units": "<K>", "levels": [*range(99)]}).count("<details>")
     1
     """
     names = list(attributes)
