@@ -530,8 +530,12 @@ def bind_as(
     array._consolidated = array._small_reads = None
     array._present = present
     if present is not None and not meta.storage_transformers:
-        document = "meta" if meta.is_v1 else _ARRAY_DOCUMENTS[meta.zarr_format]
-        array._check_presence(path if present == "folder" else prefix + document)
+        document = prefix + ("meta" if meta.is_v1 else _ARRAY_DOCUMENTS[meta.zarr_format])
+        array._check_presence(
+            path if present == "folder" else document,
+            document,
+            meta if viewed is None else _viewed_meta(viewed),
+        )
     if synchronizer is not None:
         from tessarr.node.synchronizer import check_synchronizer
 
@@ -546,6 +550,16 @@ def bind_as(
 
 _ARRAY_DOCUMENTS: Final = {3: "zarr.json", 2: ".zarray"}
 """The document that marks an array, by format."""
+
+
+def _viewed_meta(viewed: ViewOrigin) -> ArrayMeta:
+    """Return the metadata of the stored array that a view is a view of."""
+    array = viewed[0]
+    while array._view_origin is not None:
+        array = array._view_origin[0]
+    meta: ArrayMeta = array._meta
+    return meta
+
 
 bind_array: Final = partial(bind_as, Array)
 """Return the `Array` that metadata describes, as `bind_as` does."""

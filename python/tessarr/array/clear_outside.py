@@ -305,6 +305,8 @@ def _engine_array(array: StoredArray, meta: ArrayMeta, *, store_fill: bool) -> A
     store, path = get_chunk_store(array._store, array.path, meta.storage_transformers)
     read_only = False
     handle = ArrayBase(description, store, prefix_of(path), read_only)
+    if isinstance(array, ArrayBase):
+        handle._check_presence_as(array)
     if array.synchronizer is not None:
         handle._disable_buffer()
     return handle

@@ -162,8 +162,8 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         -------
         BufferedWrites
             A context manager for a ``with`` statement, whose result is the array. Its method
-            ``flush()`` stores all chunks in memory earlier, and its property ``nbytes`` is the
-            number of bytes in memory.
+            ``flush()`` stores all chunks in memory earlier, or tries again after an error;
+            ``discard()`` drops them; its property ``nbytes`` is the number of bytes in memory.
 
         Raises
         ------
@@ -174,26 +174,39 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
 
         Notes
         -----
-        *Reads.* This array, its views, and all other array objects from the same store object see
-        each write at once. Other processes, and arrays that are opened by another store object, see
-        stored chunks only. A view with another data type (`view`, `astype`) stores the chunks in
-        memory before it reads or writes, as do copies, deletions, listings and a shrinking resize.
+        *Reads.* All array objects of this process see each write at once, by whatever store object
+        they are opened. A view with another data type (`view`, `astype`) and an array of another
+        store object store the chunks in memory before they read or write, as do copies, listings
+        and a shrinking resize. Other processes, and direct reads of keys, see stored chunks only.
 
         *Writes.* A write that covers a whole chunk goes to the store at once. `append` and `resize`
         store the new shape at once: until the block stores the new elements, other processes read
-        the fill value. Arrays with a synchronizer store every write at once.
+        the fill value. Arrays with a synchronizer, and arrays of another store object, store every
+        write at once.
 
         *Concurrent writers.* The block stores only the elements that it wrote: it reads the chunk
-        again, and keeps what other threads and processes have written to the rest of it. Several
-        blocks on one array share their memory, in nested statements and in threads; the end of each
-        stores all of it.
+        again, and keeps what other threads and processes have written to the rest of it. If another
+        process writes the same elements during the block, those of the block replace them when the
+        block stores the chunk. Several blocks on one array share their memory, in nested statements
+        and in threads; the end of each stores all of it.
+
+        *Deleted and replaced arrays.* A deletion or replacement by this process discards the
+        elements in memory. Before the block stores chunks, it compares the metadata document: if
+        another process has deleted the array, or replaced it by one with other chunks, the block
+        discards the elements and raises an error.
 
         *Errors.* An exception in the block stores what was written before it and then propagates,
-        as for a file of h5py or of Python, and as without the block. A killed process loses the
-        elements in memory. In all cases each chunk has its old or its new content, never a mixture.
-        If storing fails at the end, the block raises the error and discards the chunks that it has
-        not stored. A child process that is forked in the block does not have the elements in
-        memory, and stores its own writes at once.
+        as for a file of h5py or of Python, and as without the block. A chunk that cannot be stored
+        does not prevent others: the block tries all chunks and raises the first error, whose notes
+        name the others. The failed chunks stay in memory, and reads see them. ``flush()``, the end
+        of any later block of the array, and the exit of the interpreter try again; a write to such
+        a chunk stores it first. If Ctrl-C interrupts the end, the rest stays in memory likewise.
+
+        *Exit.* A block that is never left is stored when its object is deleted (with a
+        `ResourceWarning`) or when the interpreter exits. A killed process loses the elements in
+        memory. In all cases each chunk has its old or its new content, never a mixture. A child
+        process that is forked in the block does not have the elements in memory, and stores its own
+        writes at once.
 
         Examples
         --------

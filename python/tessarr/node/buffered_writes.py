@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tessarr._engine import end_buffer_scopes
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -19,6 +23,9 @@ N = TypeVar("N")
 class BufferedWrites(Generic[N]):
     """A block that collects writes to parts of chunks in memory: see `Array.buffered`.
 
+    A block that is never left is stored when its object is deleted, which emits a
+    `ResourceWarning`, or when the interpreter exits.
+
     Parameters
     ----------
     node
@@ -29,22 +36,45 @@ class BufferedWrites(Generic[N]):
         The memory limit.
     """
 
-    __slots__ = ("_max_bytes", "_node", "_scopes", "_start")
+    __slots__ = ("_ended", "_max_bytes", "_node", "_opened", "_start")
 
     def __init__(self, node: N, start: Callable[[int], BufferScope], max_bytes: int) -> None:
+        self._opened: list[BufferScope] = []
+        self._ended: list[BufferScope] = []  # those with chunks that could not be stored
         if type(max_bytes) is not int or max_bytes < 0:
             raise ArgumentError(f"max_bytes must be an integer of at least 0, not {max_bytes!r}")
         self._node = node
         self._start = start
         self._max_bytes = max_bytes
-        self._scopes: list[BufferScope] = []
 
     def __enter__(self) -> N:
-        self._scopes.append(self._start(self._max_bytes))
+        # The last function runs first at exit, while the store of the array is still open.
+        atexit.unregister(end_buffer_scopes)
+        atexit.register(end_buffer_scopes)
+        self._opened.append(self._start(self._max_bytes))
         return self._node
 
     def __exit__(self, *_: object) -> None:
-        self._scopes.pop().end()
+        scope = self._opened.pop()
+        self._ended.append(scope)
+        try:
+            scope.end()
+        finally:
+            self._forget_stored()
+
+    def __del__(self) -> None:
+        opened = [scope for scope in self._scopes if scope.is_open]
+        if not opened:
+            return
+        warnings.warn(
+            f"a block of buffered writes of {self._node!r} was never left, and is stored now: use "
+            "a with statement",
+            ResourceWarning,
+            stacklevel=2,
+            source=self,
+        )
+        for scope in opened:
+            scope.end()
 
     @property
     def nbytes(self) -> int:
@@ -54,10 +84,45 @@ class BufferedWrites(Generic[N]):
     def flush(self) -> None:
         """Store all chunks in memory now, and continue.
 
+        After the block, the method tries again to store the chunks that could not be stored.
+
         Raises
         ------
         StoreError
-            If the store fails. Chunks that are not stored stay in memory.
+            If the store fails. Chunks that are not stored stay in memory. A note names other chunks
+            that could not be stored.
         """
-        for scope in self._scopes:
-            scope.store()
+        try:
+            for scope in self._scopes:
+                scope.store()
+        finally:
+            self._forget_stored()
+
+    def discard(self) -> None:
+        """Discard all chunks in memory, such as those that could not be stored.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=4, chunks=2, dtype="i4")
+        >>> with (block := a.buffered()):
+        ...     a[0] = 1
+        ...     block.discard()
+        >>> a[0]
+        np.int32(0)
+        """
+        try:
+            for scope in self._scopes:
+                scope.discard()
+        finally:
+            self._forget_stored()
+
+    @property
+    def _scopes(self) -> list[BufferScope]:
+        return [*self._opened, *self._ended]
+
+    def _forget_stored(self) -> None:
+        for scope in self._ended.copy():
+            if not (scope.is_open or scope.nbytes):
+                with suppress(ValueError):  # another thread has removed it
+                    self._ended.remove(scope)

@@ -65,11 +65,13 @@ pub struct Error {
     /// The grid position.
     pub chunk: Option<Vec<u64>>,
     /// The name of the codec.
-    pub codec: Option<String>,
+    pub codec: Option<Box<str>>,
     /// The file or folder that the operating system rejected, if any.
     pub file: Option<Box<PathBuf>>,
     /// The exception of a callback.
     pub foreign: Option<Arc<dyn Any + Send + Sync>>,
+    /// A note that the exception shows below its message, such as the number of other errors.
+    pub note: Option<Arc<String>>,
 }
 
 impl Error {
@@ -84,6 +86,7 @@ impl Error {
             codec: None,
             file: None,
             foreign: None,
+            note: None,
         }
     }
 
@@ -179,7 +182,7 @@ impl Error {
     /// Add the codec, unless the error has one.
     #[must_use]
     pub fn in_codec(mut self, codec: impl fmt::Display) -> Self {
-        self.codec.get_or_insert_with(|| codec.to_string());
+        self.codec.get_or_insert_with(|| codec.to_string().into());
         self
     }
 }

@@ -310,6 +310,11 @@ impl<F: Foreign> Store for ForeignStore<F> {
         .map_err(|error| error.at_key(key))
     }
 
+    /// Stores with one identity share their locks.
+    fn location(&self, key: &str) -> String {
+        format!("{:p}/{key}", Arc::as_ptr(&self.key_locks))
+    }
+
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys.check(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;

@@ -192,6 +192,16 @@ pub trait Store: Send + Sync + Debug {
         self.inner()?.local(key)
     }
 
+    /// Return a text that identifies `key`, or a prefix of keys, among all stores of the process: two
+    /// stores with the same keys at one location return the same text. The text of a prefix begins
+    /// the texts of all keys below it.
+    fn location(&self, key: &str) -> String {
+        match self.inner() {
+            Some(inner) => inner.location(key),
+            None => format!("{:p}/{key}", std::ptr::from_ref(self).cast::<()>()),
+        }
+    }
+
     /// Return whether one key is read, or replaced unconditionally, without waiting for a device or
     /// for other threads: in less time than releasing Python's lock takes.
     fn is_nonblocking(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The state of a chunk in a write buffer: buffered, being stored, or stored.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::lock;
@@ -16,6 +16,8 @@ pub(super) struct BufferedChunk {
     state: Mutex<State>,
     /// The number of the last write, in the order of [`BufferMemory::next_write`].
     last_write: AtomicU64,
+    /// The last attempt to store it has failed.
+    has_failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -26,7 +28,7 @@ pub(super) enum State {
     Some(ChargedNode),
     /// A thread stores it, in the process with this fork generation.
     Storing(u64),
-    /// It is stored, and no longer in the buffer.
+    /// It is stored, or it had no elements. It leaves the buffer and takes no more elements.
     Stored,
 }
 
@@ -54,6 +56,11 @@ impl State {
     pub(super) fn start_storing(&mut self) -> Option<ChargedNode> {
         match std::mem::replace(self, State::Storing(fork::generation())) {
             State::Some(node) => Some(node),
+            // A thread that is about to put elements here starts again.
+            State::Empty => {
+                *self = State::Stored;
+                None
+            }
             other => {
                 *self = other;
                 None
@@ -93,6 +100,15 @@ impl BufferedChunk {
 
     pub(super) fn set_last_write(&self, number: u64) {
         self.last_write.store(number, Ordering::Relaxed);
+    }
+
+    /// Return whether the last attempt to store it has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_failed(&self, failed: bool) {
+        self.has_failed.store(failed, Ordering::Relaxed);
     }
 }
 

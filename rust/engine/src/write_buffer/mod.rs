@@ -1,15 +1,19 @@
 //! Write buffers: written elements until they are stored.
 //!
 //! A transaction has a buffer for each array ([`write`], [`read`], [`store`]), and so has a block of
-//! buffered writes ([`scope`]).
+//! buffered writes ([`scope`], [`array_buffers`]).
 //!
 //! Each written chunk or subchunk has a *node*: the decoded chunk, and a mask of its written
 //! elements. Writing a part of a chunk reads nothing; reads combine stored and buffered elements. A
 //! commit updates each chunk or shard once, by the same code as any write, so that it does not undo
 //! concurrent writes to the chunk.
 
+pub mod array_buffers;
+mod buffered_array;
 mod buffered_chunk;
 mod chunk;
+mod eviction;
+mod failures;
 mod mask;
 mod memory;
 mod node;
@@ -46,7 +50,7 @@ struct BufferedChunks {
     ends: PerAxis<Option<u64>>,
     /// Writes are rejected.
     is_closed: bool,
-    /// Only chunks in the buffer receive writes.
+    /// The buffer takes no more elements, and each write stores the chunk that it touches.
     is_draining: bool,
 }
 
@@ -140,6 +144,25 @@ impl WriteBuffer {
         }
     }
 
+    /// Discard everything. Writes that already run start again.
+    fn discard_all(&self) -> Result<()> {
+        for (cell, chunk_buffer) in self.matching(|_| true) {
+            let old = chunk_buffer.when_not_storing(|state| Ok(std::mem::replace(state, State::Stored)))?;
+            drop(old);
+            self.remove(&cell, &chunk_buffer);
+        }
+        Ok(())
+    }
+
+    /// Take no more elements: a write to a chunk in the buffer stores the chunk first.
+    fn drain(&self) {
+        self.with(|buffered| buffered.is_draining = true);
+    }
+
+    fn is_draining(&self) -> bool {
+        self.with(|buffered| buffered.is_draining)
+    }
+
     fn matching(&self, condition: impl Fn(&[u64]) -> bool) -> Vec<(PerAxis<u64>, Arc<BufferedChunk>)> {
         let cloned =
             |(cell, chunk_buffer): (&PerAxis<u64>, &Arc<BufferedChunk>)| (cell.clone(), chunk_buffer.clone());
@@ -160,57 +183,74 @@ impl WriteBuffer {
         self.with(|buffered| buffered.chunks.get(cell).cloned())
     }
 
-    /// None: the resized array no longer has the chunk, or the buffer takes no more chunks.
-    fn find_or_create(&self, array: &Array, cell: &[u64]) -> Result<Option<Arc<BufferedChunk>>> {
+    /// Return the chunk that takes elements, which is created if it is missing.
+    fn find_or_create(&self, array: &Array, cell: &[u64]) -> Result<Receiver> {
         self.with(|buffered| {
             if buffered.is_closed {
                 return Err(Error::argument("the transaction is over"));
             }
-            if let Some(chunk_buffer) = buffered.chunks.get(cell) {
-                return Ok(Some(chunk_buffer.clone()));
-            }
-            if buffered.is_draining || is_outside(&buffered.ends, array, cell) {
-                return Ok(None);
+            match buffered.chunks.get(cell) {
+                Some(chunk_buffer) if buffered.is_draining => {
+                    return Ok(Receiver::Draining(chunk_buffer.clone()))
+                }
+                Some(chunk_buffer) => return Ok(Receiver::Chunk(chunk_buffer.clone())),
+                None if buffered.is_draining || is_outside(&buffered.ends, array, cell) => {
+                    return Ok(Receiver::None)
+                }
+                None => {}
             }
             let chunk_buffer = Arc::<BufferedChunk>::default();
             buffered.chunks.insert(cell.into(), chunk_buffer.clone());
-            Ok(Some(chunk_buffer))
+            Ok(Receiver::Chunk(chunk_buffer))
         })
     }
 }
 
+/// What takes the elements of a chunk.
+enum Receiver {
+    Chunk(Arc<BufferedChunk>),
+    /// The store, after it has received this chunk.
+    Draining(Arc<BufferedChunk>),
+    /// Not the buffer: it takes no more chunks, or the resized array no longer has this one.
+    None,
+}
+
+/// The result of [`WriteBuffer::put`].
+enum PutResult {
+    Done,
+    /// The buffer does not take the chunk.
+    Rejected,
+    /// This chunk must be stored before another attempt.
+    StoreFirst(Arc<BufferedChunk>),
+}
+
 impl WriteBuffer {
-    /// Buffer the caller's elements of a chunk. False: the buffer does not take the chunk.
+    /// Buffer the caller's elements of a chunk.
     ///
     /// # Safety
     /// As for [`write::write`], for the elements of the chunk.
-    unsafe fn put(
-        &self,
-        operation: Operation<'_>,
-        chunk: &Chunk<'_, '_>,
-        value: BufferPtr,
-        scratch: &mut Scratch,
-    ) -> Result<bool> {
-        while let Some(chunk_buffer) = self.find_or_create(operation.array, chunk.cell)? {
+    unsafe fn put(&self, array: &Array, chunk: &Chunk<'_, '_>, value: BufferPtr) -> Result<PutResult> {
+        loop {
+            let chunk_buffer = match self.find_or_create(array, chunk.cell)? {
+                Receiver::Chunk(chunk_buffer) => chunk_buffer,
+                Receiver::Draining(chunk_buffer) => return Ok(PutResult::StoreFirst(chunk_buffer)),
+                Receiver::None => return Ok(PutResult::Rejected),
+            };
             chunk_buffer.set_last_write(self.memory.next_write());
             let put = |state: &mut State| {
                 // SAFETY: guaranteed by the caller.
-                unsafe { self.put_state(operation.array, chunk, value, state) }
+                unsafe { self.put_state(array, chunk, value, state) }
             };
             match chunk_buffer.when_not_storing(put)? {
-                PutOutcome::Done => return Ok(true),
-                PutOutcome::Stored => {}
+                PutOutcome::Done => return Ok(PutResult::Done),
+                PutOutcome::Stored => self.remove(chunk.cell, &chunk_buffer),
                 PutOutcome::Rejected => {
                     self.remove(chunk.cell, &chunk_buffer);
-                    return Ok(false);
+                    return Ok(PutResult::Rejected);
                 }
-                PutOutcome::Full => {
-                    let spread = chunk.spread;
-                    self.store_chunk(operation, chunk.cell, &chunk_buffer, spread, false, scratch)?;
-                }
+                PutOutcome::Full => return Ok(PutResult::StoreFirst(chunk_buffer)),
             }
         }
-        Ok(false)
     }
 
     /// # Safety
@@ -254,6 +294,7 @@ impl WriteBuffer {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let Some(charged) = chunk_buffer.when_not_storing(|state| Ok(state.start_storing()))? else {
+            self.remove(cell, chunk_buffer);
             return Ok(());
         };
         // The node is restored even if the write panics.
@@ -262,6 +303,7 @@ impl WriteBuffer {
                 charged.node.store(key, level, origin, &Writer::new(operation, spread), scratch)
             })
         });
+        chunk_buffer.set_failed(result.is_err());
         if stays || result.is_err() {
             chunk_buffer.with(|state| *state = State::Some(charged));
         } else {
@@ -271,19 +313,21 @@ impl WriteBuffer {
         result
     }
 
-    /// Store chunks, as `store_chunk` does.
+    /// Store chunks, as `store_chunk` does. `handle` receives each error; an error that it returns
+    /// ends the work.
     fn store_chunks(
         &self,
         operation: Operation<'_>,
         chunks: &[(PerAxis<u64>, Arc<BufferedChunk>)],
         stays: bool,
+        handle: &(dyn Fn(Error) -> Result<()> + Sync),
     ) -> Result<()> {
         let Some((first, _)) = chunks.first() else { return Ok(()) };
         let run = operation.run(first, chunks.len(), Requests::Writes)?;
         let spread = operation.shares_workers(chunks.len());
         operation.each(run, chunks.len(), &|task, scratch| {
             let (cell, chunk_buffer) = &chunks[task];
-            self.store_chunk(operation, cell, chunk_buffer, spread, stays, scratch)
+            self.store_chunk(operation, cell, chunk_buffer, spread, stays, scratch).or_else(handle)
         })
     }
 }
@@ -303,15 +347,18 @@ pub unsafe fn write(
 ) -> Result<()> {
     write::check_writable(operation)?;
     let value = BufferPtr(value.cast_mut());
-    operation.each_chunk(selection, Requests::None, &|chunk, scratch| {
-        // A chunk outside the resized array takes no elements.
+    operation.each_chunk(selection, Requests::None, &|chunk, _| {
         // SAFETY: guaranteed by the caller.
-        unsafe { buffer.put(operation, chunk, value, scratch) }.map(drop)
+        match unsafe { buffer.put(operation.array, chunk, value) }? {
+            // A chunk outside the resized array takes no elements.
+            PutResult::Done | PutResult::Rejected => Ok(()),
+            PutResult::StoreFirst(_) => Err(Error::internal("the memory of a transaction is limited")),
+        }
     })
 }
 
-/// Read `selection` into the buffer at `out`: buffered elements, and stored ones where none are
-/// buffered.
+/// Read `selection` into the buffer at `out`: elements in one of `buffers`, and stored ones where
+/// none are buffered.
 ///
 /// # Safety
 /// As for [`crate::read::read`].
@@ -320,7 +367,7 @@ pub unsafe fn write(
 /// As for [`crate::read::read`].
 pub unsafe fn read(
     operation: Operation<'_>,
-    buffer: &WriteBuffer,
+    buffers: &[&WriteBuffer],
     selection: &Selection,
     out: *mut u8,
 ) -> Result<Arena> {
@@ -345,13 +392,17 @@ pub unsafe fn read(
             State::Storing(_) | State::Stored => Ok(None),
         };
         loop {
-            let Some(chunk_buffer) = buffer.find(chunk.cell) else {
+            let mut found = buffers.iter().filter_map(|buffer| Some((buffer, buffer.find(chunk.cell)?)));
+            let Some((buffer, chunk_buffer)) = found.next() else {
                 return reader.chunk(chunk, matches, scratch);
             };
             let coverage = match chunk_buffer.when_not_storing(|state| deliver(state, false, scratch))? {
                 Some(Coverage::All) => return Ok(()),
                 Some(Coverage::Some(coverage)) => coverage,
-                None => continue,
+                None => {
+                    buffer.remove(chunk.cell, &chunk_buffer);
+                    continue;
+                }
             };
             // Writers do not wait for this read.
             reader.skipping(chunk.portion.level, &coverage).chunk(chunk, matches, scratch)?;
@@ -406,5 +457,5 @@ pub fn store(
 ) -> Result<()> {
     // A chunk without a key fails below.
     let chunks = buffer.matching(|cell| keys.contains(operation, cell).unwrap_or(true));
-    buffer.store_chunks(operation, &chunks, stays)
+    buffer.store_chunks(operation, &chunks, stays, &Err)
 }

@@ -37,8 +37,8 @@ pub(crate) use pending_transfer::{start_transfers, FutureRef, PendingTransfer, T
 use pending_transfer::{Part, Slot};
 use prepared_read::PreparedRead;
 pub(crate) use view_read::part;
-pub(crate) use write_buffer::store_below;
-use write_buffer::{keys, BufferScope, WriteBuffer};
+pub(crate) use write_buffer::{buffered_location, discard_buffered, store_buffered, Buffered};
+use write_buffer::{keys, BufferScope, MetadataDocument, WriteBuffer};
 
 use crate::array::description::Description;
 use crate::array::selection::{basic, box_requests, requests, Along, AxisArgument};
@@ -68,8 +68,12 @@ pub(crate) struct ArrayBase {
     waiting: Mailbox<Arc<Slot>>,
     /// The check that the array still exists, for a chunk that is not stored.
     presence: OnceLock<Arc<ArrayPresence>>,
+    /// The metadata document.
+    document: OnceLock<Arc<MetadataDocument>>,
+    /// The location of the chunks among all stores.
+    location: OnceLock<Box<str>>,
     /// The cache of decoded chunks.
-    chunk_cache: Option<ChunkCache>,
+    chunk_cache: Option<Arc<ChunkCache>>,
     /// The write buffer of a transaction.
     above: OnceLock<Arc<engine_buffer::WriteBuffer>>,
     /// Whether the writes of a block of buffered writes bypass its memory.
@@ -91,7 +95,7 @@ impl ArrayBase {
         let keeps_past = self.keeps_past.load(Ordering::Relaxed);
         let check = self.presence.get().map(|presence| presence.check());
         let operation = Operation::new(&state.array, store, &self.prefix);
-        Operation { keeps_past, interrupt, check, chunk_cache: self.chunk_cache.as_ref(), ..operation }
+        Operation { keeps_past, interrupt, check, chunk_cache: self.chunk_cache.as_deref(), ..operation }
     }
 
     fn transfer<'a>(
@@ -123,7 +127,7 @@ impl ArrayBase {
                         buffers.write(operation, selection, at).map(|()| Arena::default())
                     }
                 },
-                (Some(above), false) => engine_buffer::read(operation, above, selection, at),
+                (Some(above), false) => engine_buffer::read(operation, &[&**above], selection, at),
                 (Some(above), true) => {
                     engine_buffer::write(operation, above, selection, at).map(|()| Arena::default())
                 }
@@ -219,7 +223,7 @@ impl ArrayBase {
         let (store, number) = (store.get().engine(), store.get().number);
         ArrayBase {
             state,
-            chunk_cache: ChunkCache::new(&*store, number, prefix, chunk_cache_bytes),
+            chunk_cache: ChunkCache::new(&*store, number, prefix, chunk_cache_bytes).map(Arc::new),
             store,
             prefix: prefix.into(),
             read_only,
@@ -227,6 +231,8 @@ impl ArrayBase {
             keeps_past: AtomicBool::new(false),
             waiting: Mailbox::default(),
             presence: OnceLock::new(),
+            document: OnceLock::new(),
+            location: OnceLock::new(),
             above: OnceLock::new(),
             unbuffered: AtomicBool::new(false),
         }
@@ -237,11 +243,24 @@ impl ArrayBase {
         self.keeps_past.store(true, Ordering::Relaxed);
     }
 
-    /// In later reads and writes, raise an error for a missing chunk or a write if the array no
-    /// longer exists.
-    fn _check_presence(&self, document: String) {
-        // The check stays enabled.
-        let _ = self.presence.set(Arc::new(ArrayPresence::new(document)));
+    /// In later reads and writes, raise an error for a missing chunk or a write if `key` no longer
+    /// exists: the metadata `document`, or the folder of the array. Chunks of blocks of buffered
+    /// writes are not stored if the document describes other chunks than `meta`.
+    fn _check_presence(&self, key: String, document: String, meta: Py<PyAny>) {
+        let is_required = key == document;
+        // The checks stay enabled.
+        let _ = self.document.set(Arc::new(MetadataDocument { key: document, is_required, meta }));
+        let _ = self.presence.set(Arc::new(ArrayPresence::new(key)));
+    }
+
+    /// Check the presence of the array as `other` does, which is the same array.
+    fn _check_presence_as(&self, other: &Bound<'_, ArrayBase>) {
+        let other = other.get();
+        // The checks stay enabled.
+        if let (Some(presence), Some(document)) = (other.presence.get(), other.document.get()) {
+            let _ = self.document.set(document.clone());
+            let _ = self.presence.set(presence.clone());
+        }
     }
 
     /// Write to the store also in blocks of buffered writes.
@@ -256,7 +275,7 @@ impl ArrayBase {
 
     /// Store the chunks that blocks of buffered writes hold.
     fn _store_buffered_chunks(&self, py: Python<'_>) -> PyResult<()> {
-        store_below(py, &self.store, &self.prefix)
+        store_buffered(py, &self.store, &self.prefix, Buffered::Below)
     }
 
     /// Send later writes to `write_buffer`.
@@ -410,6 +429,7 @@ impl ArrayBase {
         not_stored: bool,
         fully_stored: bool,
     ) -> PyResult<Option<(bool, bool)>> {
+        self._store_buffered_chunks(py)?;
         let (state, view) = (self.state(), view.inner());
         if view.dims.iter().any(Dim::is_empty) {
             return Ok(Some((true, true)));

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use tessarr_engine::pipeline::operation::Interrupt;
 use tessarr_engine::store::Store as EngineStore;
-use tessarr_engine::write_buffer::{self, scope};
+use tessarr_engine::write_buffer::{self, array_buffers, scope};
 use tessarr_engine::Result;
 
 use super::{run_interruptibly, ArrayBase, State};
-use crate::runtime::error::to_py;
+use crate::runtime::error::{foreign, to_py};
 use crate::store::Store;
 
 /// The write buffer of a transaction: elements that are not yet stored.
@@ -50,23 +50,62 @@ impl WriteBuffer {
     }
 }
 
+/// The metadata document of an array, and the metadata that the array object has.
+pub(super) struct MetadataDocument {
+    pub(super) key: String,
+    pub(super) is_required: bool,
+    pub(super) meta: Py<PyAny>,
+}
+
+impl array_buffers::MetadataDocument for MetadataDocument {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn is_required(&self) -> bool {
+        self.is_required
+    }
+
+    fn has_same_chunks(&self, document: &[u8]) -> Result<bool> {
+        let compared = crate::runtime::atexit::attached(|py| {
+            let module = py.import("tessarr.array.stored_document")?;
+            let name = self.key.rsplit('/').next().unwrap_or_default();
+            module.call_method1("has_same_chunks", (&self.meta, name, document))?.extract()
+        });
+        // None: the interpreter shuts down.
+        compared.unwrap_or(Ok(true)).map_err(|raised| {
+            crate::runtime::atexit::attached(|py| foreign(py, raised))
+                .unwrap_or_else(|| tessarr_engine::Error::internal("the interpreter shuts down"))
+        })
+    }
+}
+
 impl ArrayBase {
-    /// Return the buffers of the array in active blocks of buffered writes; None: no block contains
-    /// it.
-    pub(super) fn buffers(&self, state: &State, writes: bool) -> Option<scope::ArrayBuffers> {
-        scope::ArrayBuffers::find(&self.store, &self.prefix, writes, || scope::ArrayAccess {
+    /// Return the location of the array, see [`EngineStore::location`].
+    fn location(&self) -> &str {
+        self.location.get_or_init(|| self.store.location(&self.prefix).into())
+    }
+
+    /// Return the buffers of the array in blocks of buffered writes; None: no block contains it.
+    pub(super) fn buffers(&self, state: &State, writes: bool) -> Option<array_buffers::ArrayBuffers> {
+        if !scope::is_active() {
+            return None;
+        }
+        array_buffers::ArrayBuffers::find(self.location(), writes, || array_buffers::ArrayAccess {
             store: self.store.clone(),
             prefix: self.prefix.clone(),
             array: state.array.clone(),
             keeps_past: self.keeps_past.load(Ordering::Relaxed),
             presence: self.presence.get().cloned(),
+            document: self.document.get().map(|document| document.clone() as _),
+            chunk_cache: self.chunk_cache.clone(),
             may_buffer: !self.unbuffered.load(Ordering::Relaxed),
         })
     }
 
     /// Return whether the array has a write buffer.
     pub(super) fn has_write_buffer(&self) -> bool {
-        self.above.get().is_some() || scope::contains(&self.store, &self.prefix)
+        self.above.get().is_some() || (scope::is_active() && scope::contains(self.location()))
     }
 }
 
@@ -93,14 +132,25 @@ impl BufferScope {
         self.0.used()
     }
 
+    /// Whether the block still takes elements, in this process.
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+
     /// Store the buffered chunks of all arrays of the block.
     fn store(&self, py: Python<'_>) -> PyResult<()> {
         interruptible(py, |interrupt| self.0.store(Some(interrupt)))
     }
 
-    /// Store the buffered chunks and end the block. Elements that cannot be stored are discarded.
+    /// Store the buffered chunks and end the block. Chunks that cannot be stored stay in memory.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         interruptible(py, |interrupt| self.0.end(Some(interrupt)))
+    }
+
+    /// Discard the chunks in memory.
+    fn discard(&self, py: Python<'_>) -> PyResult<()> {
+        interruptible(py, |_| self.0.discard())
     }
 }
 
@@ -110,12 +160,54 @@ fn interruptible(py: Python<'_>, work: impl FnOnce(Interrupt<'_>) -> Result<()> 
     done.and_then(|done| done).map_err(|error| to_py(py, error))
 }
 
-/// Store the buffered chunks of a store with keys below `prefix`, or of an array around it.
-pub(crate) fn store_below(py: Python<'_>, store: &Arc<dyn EngineStore>, prefix: &str) -> PyResult<()> {
-    match scope::is_active() {
-        true => interruptible(py, |interrupt| scope::store_below(store, prefix, Some(interrupt))),
-        false => Ok(()),
+/// Which buffered chunks an operation concerns.
+#[derive(Clone, Copy)]
+pub(crate) enum Buffered {
+    /// Those with keys below a prefix, or of an array around it.
+    Below,
+    /// Those of an array around a prefix, or at it.
+    Around,
+    /// Those of an array around a prefix.
+    Inside,
+}
+
+/// Store buffered chunks of a store.
+pub(crate) fn store_buffered(
+    py: Python<'_>,
+    store: &Arc<dyn EngineStore>,
+    prefix: &str,
+    which: Buffered,
+) -> PyResult<()> {
+    if !scope::is_active() {
+        return Ok(());
     }
+    interruptible(py, |interrupt| {
+        let location = store.location(prefix);
+        match which {
+            Buffered::Below => scope::store_below(&location, Some(interrupt)),
+            Buffered::Around => scope::store_around(&location, Some(interrupt)),
+            Buffered::Inside => scope::store_inside(&location, Some(interrupt)),
+        }
+    })
+}
+
+/// Return the location of `prefix` among all stores; None: no block of buffered writes is active.
+pub(crate) fn buffered_location(store: &Arc<dyn EngineStore>, prefix: &str) -> Option<String> {
+    scope::is_active().then(|| store.location(prefix))
+}
+
+/// Discard the buffered chunks of arrays below a location.
+pub(crate) fn discard_buffered(py: Python<'_>, location: Option<&str>) -> PyResult<()> {
+    match location {
+        Some(location) => interruptible(py, |_| scope::discard_below(location)),
+        None => Ok(()),
+    }
+}
+
+/// End all blocks of buffered writes.
+#[pyfunction]
+fn end_buffer_scopes(py: Python<'_>) -> PyResult<()> {
+    interruptible(py, |interrupt| scope::end_all(Some(interrupt)))
 }
 
 /// Return the interval of keys; None: no bound.
@@ -129,5 +221,6 @@ pub(super) fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<WriteBuffer>()?;
-    module.add_class::<BufferScope>()
+    module.add_class::<BufferScope>()?;
+    module.add_function(wrap_pyfunction!(end_buffer_scopes, module)?)
 }

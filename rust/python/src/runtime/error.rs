@@ -65,12 +65,16 @@ fn message(error: &Error) -> String {
 
 /// Return the exception of `error`.
 pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
-    match error.kind {
+    let exception = match error.kind {
         Kind::Interrupted => return PyKeyboardInterrupt::new_err(()),
-        Kind::Foreign => return raised(py, &error),
-        _ => {}
+        Kind::Foreign => raised(py, &error),
+        _ => build(py, &error).unwrap_or_else(|failure| failure),
+    };
+    if let Some(note) = &error.note {
+        // An exception that rejects the note is still raised.
+        let _ = exception.value(py).call_method1("add_note", (note.as_str(),));
     }
-    build(py, &error).unwrap_or_else(|failure| failure)
+    exception
 }
 
 /// Return whether an exception is of the Python class of a kind.

@@ -25,7 +25,7 @@ use tessarr_engine::store::{self as engine, PrefixChange};
 use tessarr_engine::{warning, Error, Kind};
 
 pub(crate) use self::wrappers::{CoalescingStore, StagedStore};
-use crate::array::store_below;
+use crate::array::{buffered_location, discard_buffered, store_buffered, Buffered};
 use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::{argument, foreign, to_py};
 use crate::runtime::safe_repr::safe_repr;
@@ -126,11 +126,25 @@ impl Store {
     }
 
     fn change_prefix(&self, py: Python<'_>, prefix: &str, change: PrefixChange<'_>) -> PyResult<bool> {
-        self.store_buffered_chunks(py, prefix)?;
+        let location = buffered_location(&self.inner, prefix);
+        match change {
+            // The target of a link stays, and should receive what can be stored.
+            PrefixChange::RemoveLink => match self.store_buffered_chunks(py, prefix) {
+                Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+                _ => {}
+            },
+            // Buffered chunks of arrays below the prefix are discarded with these arrays.
+            _ => store_buffered(py, &self.inner, prefix, Buffered::Inside)?,
+        }
         if let PrefixChange::ReplaceBy(staged) = change {
             self.store_buffered_chunks(py, staged)?;
         }
-        py.detach(|| self.inner.change_prefix(prefix, change)).map_err(|error| to_py(py, error))
+        let is_changed =
+            py.detach(|| self.inner.change_prefix(prefix, change)).map_err(|error| to_py(py, error))?;
+        if is_changed && change != PrefixChange::RemoveLink {
+            discard_buffered(py, location.as_deref())?;
+        }
+        Ok(is_changed)
     }
 }
 
@@ -367,6 +381,7 @@ impl Store {
             ends.push(text.len());
         };
         if !range.is_empty() {
+            self.store_buffered_chunks(py, start)?;
             let listed = py.detach(|| self.inner.list_range(start, range, &mut found));
             listed.map_err(|error| to_py(py, error))?;
         }
@@ -376,7 +391,7 @@ impl Store {
     /// Store the chunks with keys under `prefix` that blocks of buffered writes hold, as `list` and
     /// changes of a prefix do.
     fn store_buffered_chunks(&self, py: Python<'_>, prefix: &str) -> PyResult<()> {
-        store_below(py, &self.inner, prefix)
+        store_buffered(py, &self.inner, prefix, Buffered::Below)
     }
 
     /// Return every key under `prefix` ("" or ending in "/"), sorted.
@@ -393,6 +408,7 @@ impl Store {
         py: Python<'_>,
         #[pyo3(from_py_with = text)] prefix: &str,
     ) -> PyResult<(Vec<String>, Vec<String>)> {
+        store_buffered(py, &self.inner, prefix, Buffered::Around)?;
         let listing = py.detach(|| self.inner.list_dir(prefix)).map_err(|error| to_py(py, error))?;
         Ok((listing.keys, listing.prefixes))
     }
@@ -432,6 +448,7 @@ impl Store {
         end: Option<&[u8]>,
     ) -> PyResult<()> {
         let range = key_range(first, end);
+        self.store_buffered_chunks(py, start)?;
         py.detach(|| self.inner.delete_range(start, range, &|_| false)).map_err(|error| to_py(py, error))
     }
 

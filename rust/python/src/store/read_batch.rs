@@ -6,6 +6,7 @@ use tessarr_engine::store::{read_batch, BatchRead, BatchResponse};
 use tessarr_engine::Result;
 
 use super::{text, Store};
+use crate::array::{store_buffered, Buffered};
 use crate::runtime::bytes::copy_to_bytes;
 use crate::runtime::error::{argument, to_py};
 
@@ -20,8 +21,10 @@ pub(super) fn read<'py>(
     let reads: Vec<_> =
         reads.iter().map(|(method, key)| parse(method, key, limit)).collect::<PyResult<_>>()?;
     for read in &reads {
-        if let BatchRead::Keys(prefix) = read {
-            store.store_buffered_chunks(py, prefix)?;
+        match read {
+            BatchRead::Keys(prefix) => store.store_buffered_chunks(py, prefix)?,
+            BatchRead::Level(prefix) => store_buffered(py, &store.inner, prefix, Buffered::Around)?,
+            BatchRead::Value(..) | BatchRead::Size(_) => {}
         }
     }
     let inner = store.engine();

@@ -30,7 +30,7 @@ use std::sync::LazyLock;
 use super::key_locks::{KeyGuard, KeyLocks};
 use super::wrappers::counting::{Counters, Counts};
 use super::wrappers::Call;
-use super::{joined, no_current};
+use super::{folder_of, joined, no_current};
 use super::{
     Change, Depth, Listing, PathKind, PrefixChange, ReadHint, Store, StoreInfo, UpdateOptions, UpdateOutcome,
     Updater, ValuePart, ValueReader, Version,
@@ -397,6 +397,18 @@ impl Store for LocalStore {
 
     fn local(&self, key: &str) -> Option<(&LocalStore, String)> {
         Some((self, key.to_owned()))
+    }
+
+    /// The path without symbolic links in its folder.
+    fn location(&self, key: &str) -> String {
+        let (folder, name) = key.split_at(folder_of(key).len());
+        let folder = self.path(folder);
+        let existing = |path: &Path| {
+            let below = folder.strip_prefix(path).ok()?;
+            Some(path.canonicalize().ok()?.join(below))
+        };
+        let real = folder.ancestors().find_map(existing).unwrap_or_else(|| folder.clone());
+        real.join(name).display().to_string()
     }
 
     fn list_keys(&self, prefix: &str, depth: Depth) -> Result<Listing> {

@@ -424,6 +424,11 @@ impl Store for StagedStore {
         None
     }
 
+    /// The staged changes are not at the location of the inner store.
+    fn location(&self, key: &str) -> String {
+        format!("{:p}/{key}", std::ptr::from_ref(self).cast::<()>())
+    }
+
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
         self.with(|stage| stage.check_open())?;

@@ -106,6 +106,10 @@ impl Store for PrefixStore {
         self.inner.local(&self.with_prefix(key))
     }
 
+    fn location(&self, key: &str) -> String {
+        self.inner.location(&self.with_prefix(key))
+    }
+
     fn async_requests(&self, call: Call) -> Option<StartRequest> {
         let start = self.inner.async_requests(call)?;
         let (prefix, keys) = (self.prefix.clone(), self.keys());

@@ -110,6 +110,10 @@ impl Store for SplitStore {
         self.store_of(key).local(key)
     }
 
+    fn location(&self, key: &str) -> String {
+        self.store_of(key).location(key)
+    }
+
     fn check_may_block(&self) -> Result<()> {
         self.metadata.check_may_block().and_then(|()| self.chunks.check_may_block())
     }
