@@ -254,6 +254,8 @@ def test_group_html_of_closed_store_shows_error(tmp_path: Path) -> None:
     show(a)
     show(g.attrs)
     assert repr(g) == "Group(/, zarr_format=3)"
+    for view in (g.keys(), g.values(), g.items()):
+        assert "(cannot be listed: " in repr(view)
 
 
 def test_group_html_of_store_without_listings_shows_error() -> None:

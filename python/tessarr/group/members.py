@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 from weakref import ref
 
@@ -81,6 +81,17 @@ class _Listed(Generic[T]):
         return len(items)
 
 
+def _repr_view(view: Iterable[Any]) -> str:
+    """Return the class and the items of a view, or the error of listing them."""
+    try:
+        items = repr(list(view))
+    except Exception as error:  # noqa: BLE001 (a representation raises no error)
+        from tessarr._safe_repr import to_printable
+
+        items = to_printable([f"cannot be listed: {error}"])
+    return f"{type(view).__name__}({items})"
+
+
 class Keys(KeysView[str]):
     """The names of the members of a group: a dynamic set view, like the keys of a dictionary."""
 
@@ -91,7 +102,7 @@ class Keys(KeysView[str]):
         return iter(self._mapping)
 
     def __repr__(self) -> str:
-        return f"Keys({list(self)})"
+        return _repr_view(self)
 
 
 class Values(_Listed[T], ValuesView[T]):
@@ -105,7 +116,7 @@ class Values(_Listed[T], ValuesView[T]):
         return [node for _, node in members]
 
     def __repr__(self) -> str:
-        return f"Values({list(self)})"
+        return _repr_view(self)
 
 
 class Items(_Listed[tuple[str, T]], ItemsView[str, T]):
@@ -119,7 +130,7 @@ class Items(_Listed[tuple[str, T]], ItemsView[str, T]):
         return members
 
     def __repr__(self) -> str:
-        return f"Items({list(self)})"
+        return _repr_view(self)
 
 
 class GroupMembers(_Listed[str], Node[GroupMeta]):
@@ -190,7 +201,10 @@ class GroupMembers(_Listed[str], Node[GroupMeta]):
         return type(node) if getclass else node
 
     def get_array(self, name: str) -> Array:
-        """Return the array `name`; raise an error if it is a group."""
+        """Return the array `name`; raise an error if it is a group.
+
+        Type checkers know that the result is an array; that of ``g[name]`` is an array or a group.
+        """
         path = self._member_path(name)
         meta = self._find_meta(path)
         if not isinstance(meta, ArrayMeta):
