@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import atexit
-import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tessarr._engine import end_buffer_scopes
 from tessarr.errors import ArgumentError
+from tessarr.format.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,12 +66,10 @@ class BufferedWrites(Generic[N]):
         opened = [scope for scope in self._scopes if scope.is_open]
         if not opened:
             return
-        warnings.warn(
+        warn_user(
             f"a block of buffered writes of {self._node!r} was never left, and is stored now: use "
             "a with statement",
             ResourceWarning,
-            stacklevel=2,
-            source=self,
         )
         for scope in opened:
             scope.end()
