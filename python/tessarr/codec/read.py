@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 CodecLike = Codec | str | Mapping[str, Any] | Any
-"""A codec, its name, its JSON in either format, or a codec of numcodecs."""
+"""A codec, its name, text such as "zstd:5", its JSON in either format, or a codec of numcodecs."""
 
 _Read = TypeVar("_Read", Codec, Codec | None)
 
@@ -118,9 +118,10 @@ def to_codec(value: CodecLike) -> Codec:
     Parameters
     ----------
     value : Codec, str, mapping or codec of numcodecs
-        A codec; a name; ``{"name": …, "configuration": …}`` of format 3 or ``{"id": …}`` of format
-        2, in which members are optional; or an object with numcodecs' method ``get_config``. The
-        codec keeps an alias of format 3, such as ``numcodecs.bitround``.
+        A codec; a name, which parameters may follow: ``"zstd:5"``, ``"zstd:level=5,checksum=true"``
+        or ``"blosc:lz4,5"``; ``{"name": …, "configuration": …}`` of format 3 or ``{"id": …}`` of
+        format 2, in which members are optional; or an object with numcodecs' method
+        ``get_config``. The codec keeps an alias of format 3, such as ``numcodecs.bitround``.
 
     Raises
     ------
@@ -131,8 +132,8 @@ def to_codec(value: CodecLike) -> Codec:
 
     Examples
     --------
-    >>> to_codec("zstd"), to_codec({"id": "zlib"})
-    (Zstd(level=0, checksum=False), Zlib(level=1))
+    >>> to_codec("zstd:5"), to_codec({"id": "zlib"})
+    (Zstd(level=5, checksum=False), Zlib(level=1))
     >>> to_codec({"name": "gzip", "configuration": {"level": 3}})
     GZip(level=3)
     """
@@ -217,13 +218,41 @@ def _to_json(value: Any) -> Mapping[str, Any]:
     if isinstance(value, type) and issubclass(value, Codec):
         value = value.name
     if isinstance(value, str):
-        return {"name": value}
+        return _parse_text(value)
     for method in ("get_config", "to_dict"):  # of numcodecs, and of zarr-python
         if hasattr(value, method) and not isinstance(value, type):
             value = getattr(value, method)()
     if not isinstance(value, Mapping):
         raise ArgumentError(f"{value!r} is not a codec")
     return value
+
+
+def _parse_text(text: str) -> dict[str, Any]:
+    """Return the JSON of a name that parameters may follow: ``zstd:5``.
+
+    Parameters without a name are the first ones of the codec's class.
+    """
+    name, colon, rest = text.partition(":")
+    codec = find_codec(name) or find_codec_by_id(name)
+    if not colon or codec is None:
+        return {"name": name}
+    known = [name for name in getattr(codec, "__dataclass_fields__", ()) if name.islower()]
+    configuration: dict[str, Any] = {}
+    for position, word in enumerate(rest.split(",")):
+        parameter, equals, value = map(str.strip, word.partition("="))
+        if not equals:
+            if position >= len(known):
+                raise ArgumentError(f"codec {text!r} has more parameters than {name!r}: {known}")
+            parameter, value = known[position], parameter
+        if not value or parameter in configuration:
+            raise ArgumentError(
+                f"codec {text!r} is not understood: write 'zstd:5' or 'zstd:level=5,checksum=true'"
+            )
+        try:
+            configuration[parameter] = json.loads(value)
+        except ValueError:
+            configuration[parameter] = value
+    return {"name": name, "configuration": configuration}
 
 
 def _split_json(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -92,6 +92,12 @@ def test_numcodecs_reads_bytes():
         ("lz4", LZ4()),
         ("numcodecs.lz4", LZ4()),
         ("zlib", Zlib()),
+        ("zstd:5", Zstd(5)),
+        ("zstd:-1", Zstd(-1)),
+        ("zstd: level = 3, checksum=true", Zstd(3, checksum=True)),
+        ("blosc:lz4hc,7", Blosc("lz4hc", 7)),
+        ("blosc:cname=zstd,shuffle=2", Blosc("zstd", shuffle=2)),
+        ("numcodecs.lz4:2", LZ4(2)),
         (GZip, GZip()),
         ({"name": "zstd", "configuration": {"level": 3}}, Zstd(3)),
         ({"name": "blosc", "configuration": {"cname": "zstd"}}, Blosc("zstd")),
@@ -121,6 +127,12 @@ def test_sharding_from_json():
         {"name": "gzip", "configuration": {"x": 1}},
         {"name": "gzip", "configuration": []},
         {"id": "zlib", "level": "1"},
+        "zstd:",
+        "zstd:x",
+        "zstd:level=",
+        "zstd:5,level=5",
+        "gzip:1,2,3",
+        "gzip:levl=1",
         "transpose",
     ],
 )
@@ -130,9 +142,16 @@ def test_invalid_codec_raises(value):
 
 
 def test_unknown_codec_is_named():
-    with pytest.raises(UnsupportedError) as caught:
-        codec.to_codec("nope")
-    assert caught.value.extension == "nope"
+    for name in ("nope", "nope:5"):
+        with pytest.raises(UnsupportedError) as caught:
+            codec.to_codec(name)
+        assert caught.value.extension == "nope"
+
+
+@pytest.mark.parametrize("name", ["zst", "zstdd", "zst:5", "ZSTD:level=5"])
+def test_unknown_codec_suggests_a_similar_name(name):
+    with pytest.raises(UnsupportedError, match="did you mean 'zstd'"):
+        codec.to_codec(name)
 
 
 @pytest.mark.parametrize(
