@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tessarr.api.save import LazyLoader, load, save, save_array, save_group
     from tessarr.array.async_array import AsyncArray
     from tessarr.array.lazy import LazyArray
+    from tessarr.array.summaries import ArrayStats, Histogram
     from tessarr.codecs import (
         BZ2,
         LZ4,
@@ -79,6 +80,7 @@ __all__ = [
     "LZ4",
     "LZMA",
     "Array",
+    "ArrayStats",
     "AsyncArray",
     "Blosc",
     "Categorize",
@@ -90,6 +92,7 @@ __all__ = [
     "Future",
     "GZip",
     "Group",
+    "Histogram",
     "KVStore",
     "LRUStoreCache",
     "LazyArray",
@@ -156,7 +159,9 @@ __all__ = [
 
 
 _LAZY_NAMES = {
+    "ArrayStats": "array.summaries",
     "AsyncArray": "array.async_array",
+    "Histogram": "array.summaries",
     "LazyArray": "array.lazy",
     "DictStore": "stores",
     "DirectoryStore": "stores",

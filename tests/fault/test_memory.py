@@ -60,6 +60,32 @@ def test_peak_memory_of_whole_read(tmp_path: Path, layout: str) -> None:
     assert output * 0.9 < grown <= output + threads * 2 * chunk + 60 * MB
 
 
+STATS = f"""{PEAK}
+array = tessarr.open_array(sys.argv[1], mode="r")
+array[0, 0]
+before = peak()
+array.stats()
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+@pytest.mark.parametrize("layout", [*LAYOUTS, "one chunk"])
+def test_peak_memory_of_stats_is_bounded(tmp_path: Path, layout: str) -> None:
+    """Statistics of 512 MB need less than 128 MB, also of one large uncompressed chunk."""
+    one_chunk = {"chunks": (16384, 8192), "compressors": None}
+    path = tmp_path / "a.zarr"
+    array = tessarr.create_array(
+        path, shape=(16384, 8192), dtype="float32", **LAYOUTS.get(layout, one_chunk)
+    )
+    rows = np.arange(16384, dtype="float32")
+    array[:] = rows[:, None] % 1000 + np.arange(8192, dtype="float32")
+    done = subprocess.run(
+        [sys.executable, "-c", STATS, str(path)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 128 * MB
+
+
 COPIER = f"""{PEAK}
 source = tessarr.open_array(sys.argv[1], mode="r")
 source[0, 0]

@@ -12,10 +12,11 @@ from tessarr.errors import ArgumentError
 from tessarr.indexing import Indexer, select, select_basic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
+    from tessarr.array.summaries import ArrayStats
     from tessarr.types import SelectionLike
 
 __all__ = ["NumPyProtocol"]
@@ -100,6 +101,66 @@ class NumPyProtocol(ArrayIndexing):
         if not self._metadata.shape:
             return bool(np.any(self[()] == item))
         return any(bool(np.any(slab == item)) for slab in self._iter_slabs())
+
+    def stats(
+        self,
+        selection: SelectionLike = ...,
+        *,
+        bins: int = 64,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> ArrayStats:
+        """Return minimum, maximum, mean, standard deviation, NaN count and histogram.
+
+        Threads read and summarise regions of whole chunks. Chunks that are not stored count as the
+        fill value, and are not read.
+
+        Parameters
+        ----------
+        selection
+            A key of the array; by default everything. For an array with fields it names one:
+            ``"x"``, or ``("x", slice(10))``.
+        bins
+            The maximum number of bins of the histogram, up to 1024; 0 for no histogram.
+        progress
+            Called regularly with the processed bytes and their total.
+
+        Returns
+        -------
+        ArrayStats
+            The statistics of the elements as `a[selection]` returns them, without regard to
+            attributes such as ``scale_factor`` and ``_FillValue``. Elements that are NaN, NaT or
+            infinite are only counted.
+
+        Raises
+        ------
+        SelectionError
+            If the selection does not fit the array.
+        ArgumentError
+            If `bins` is not such a number, or an array with fields has no selected field.
+        UnsupportedError
+            If the data type is not a number, a time or text.
+
+        Notes
+        -----
+        One pass over the chunks computes everything: bins have a power of two as their width, and
+        two bins become one when the range grows. Sums of integers are exact, and those of floats
+        are compensated. Memory: about 128 MB, or the largest chunk if that is larger. A selection
+        with index arrays or masks is read as a whole.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.array([1.0, 2.0, float("nan"), 4.0], chunks=2)
+        >>> stats = a.stats(bins=4)
+        >>> stats.count, stats.nan_count, stats.min, stats.max, round(stats.std, 3)
+        (4, 1, np.float64(1.0), np.float64(4.0), 1.247)
+        >>> stats.histogram.edges, stats.histogram.counts
+        (array([1., 2., 3., 4., 5.]), array([1, 1, 0, 1]))
+        """
+        from tessarr.array.stats import compute_stats
+
+        array: Any = self
+        return compute_stats(array, selection, bins=bins, progress=progress)
 
     def _iter_slabs(self, first: int = 0, last: int | None = None) -> Iterator[Any]:
         end = len(self) if last is None else last

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from tessarr.array import Array
+from tessarr.array.parallel import map_in_parallel
+from tessarr.array.regions import count_elements, get_chunk_region, split_region
 from tessarr.cli.output import Progress
-from tessarr.cli.parallel import map_in_parallel
-from tessarr.cli.regions import count_elements, get_chunk_region, split_region
 from tessarr.flow import stored_sizes
 from tessarr.flow.run import run_flow
 from tessarr.format.chunk_grid import Cuts

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tessarr.array import bind_array
+from tessarr.array.parallel import map_in_parallel
+from tessarr.array.regions import count_elements, get_chunk_region, split_region
 from tessarr.cli.output import track_progress
-from tessarr.cli.parallel import map_in_parallel
-from tessarr.cli.regions import count_elements, get_chunk_region, split_region
 from tessarr.errors import MetadataError, TessarrError, UnsupportedError
 from tessarr.flow import consolidate, stored_sizes, walk
 from tessarr.flow import open as open_flow

@@ -22,6 +22,7 @@ pub mod selection;
 pub mod shard_index;
 pub mod statistics;
 pub mod store;
+pub mod summary;
 pub mod vlen;
 pub mod warning;
 pub mod write;

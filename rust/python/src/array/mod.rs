@@ -9,7 +9,9 @@ mod prepared_read;
 mod reduce;
 mod selection;
 mod shared_reads;
+mod storage_statistics;
 mod string_dtype;
+mod summary;
 mod view_read;
 mod write_buffer;
 
@@ -21,7 +23,6 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use tessarr_engine::array::{Array, PerAxis};
-use tessarr_engine::index_space::Dim;
 use tessarr_engine::pipeline::missing_array::ArrayPresence;
 use tessarr_engine::pipeline::operation::{Interrupt, Operation};
 use tessarr_engine::pool::{self, Mailbox};
@@ -29,7 +30,7 @@ use tessarr_engine::selection::{Field, Selection};
 use tessarr_engine::store::{ChunkCache, Store as EngineStore};
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::write_buffer as engine_buffer;
-use tessarr_engine::{read, statistics, write, Error, Kind};
+use tessarr_engine::{read, write, Error, Kind};
 
 pub(crate) use buffer::{check_target, data, empty, empty_in, flags, overlaps_itself, Memory, Order};
 use buffer::{scalar, strides};
@@ -316,6 +317,12 @@ impl ArrayBase {
         py.detach(|| engine_buffer::discard(self.operation(&state, &*self.store, None), above, keys));
     }
 
+    /// Return whether the array has a write buffer.
+    #[getter]
+    fn _has_write_buffer(&self) -> bool {
+        self.has_write_buffer()
+    }
+
     /// Return whether the engine encodes, decodes and names chunks without calling Python.
     #[getter]
     fn _is_native(&self) -> bool {
@@ -430,27 +437,7 @@ impl ArrayBase {
         fully_stored: bool,
     ) -> PyResult<Option<(bool, bool)>> {
         self._store_buffered_chunks(py)?;
-        let (state, view) = (self.state(), view.inner());
-        if view.dims.iter().any(Dim::is_empty) {
-            return Ok(Some((true, true)));
-        }
-        let failed = |error| to_py(py, error);
-        let Some(around) = view.enclosing_shape(&state.array.shape).map_err(failed)? else { return Ok(None) };
-        let lowered = view.to_selection(&around).map_err(failed)?;
-        let shape: PerAxis<u64> = around.iter().map(|&size| size as u64).collect();
-        let requests = lowered.requests(&vec![0; lowered.buffer.len()]);
-        let selection = Selection::new(&requests, &shape).map_err(failed)?;
-        let asked = statistics::Statistics { not_stored, fully_stored };
-        let find = |interrupt: Interrupt<'_>| {
-            statistics::storage_statistics(
-                self.operation(&state, &*self.store, Some(interrupt)),
-                &selection,
-                asked,
-            )
-        };
-        let found = py.detach(|| run_interruptibly(find)).and_then(|found| found);
-        let found = found.map_err(failed)?;
-        Ok(Some((found.not_stored, found.fully_stored)))
+        self.storage_statistics(py, view, not_stored, fully_stored)
     }
 
     /// Prepare a read of the current array for `start_reads`; the result is `out`.
@@ -595,5 +582,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     write_buffer::register(module)?;
     convert::register(module)?;
     reduce::register(module)?;
+    summary::register(module)?;
     prepared_read::register(module)
 }

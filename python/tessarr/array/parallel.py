@@ -18,8 +18,19 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def map_in_parallel(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def map_in_parallel(
+    work: Callable[[T], R], items: Iterable[T], *, max_threads: int | None = None
+) -> Iterator[R]:
     """Yield the result of `work` for each item, in order; threads run a few concurrently.
+
+    Parameters
+    ----------
+    work
+        The function.
+    items
+        Its arguments.
+    max_threads
+        The maximum number of threads; by default, and at most, that of the options.
 
     Examples
     --------
@@ -27,6 +38,8 @@ def map_in_parallel(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     [1, 2, 3]
     """
     threads = current().threads or os.cpu_count() or 1
+    if max_threads is not None:
+        threads = max(min(threads, max_threads), 1)
     pool = ThreadPoolExecutor(threads)
     pending: deque[Future[R]] = deque()
     try:

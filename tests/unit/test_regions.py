@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr.cli.regions import count_elements, split_region
+from tessarr.array.regions import count_elements, split_region
 from tessarr.format.chunk_grid import RectilinearGrid
 
 AXIS = st.one_of(st.integers(1, 9), st.lists(st.integers(1, 5), min_size=8, max_size=12))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import tessarr
-from tessarr.cli.parallel import map_in_parallel
+from tessarr.array.parallel import map_in_parallel
 
 
 def test_map_in_parallel_is_bounded_and_ordered() -> None:
