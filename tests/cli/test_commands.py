@@ -7,7 +7,7 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -206,7 +206,6 @@ def test_interrupt_prints_one_line(here: Path, program: Callable[..., Any]) -> N
         "[1:2:3:4]",
         "f(1)",
         "[[1.5]]",
-        "a=1",
         "{1}",
         "[" * 10_000,
     ],
@@ -236,6 +235,80 @@ def test_split_selection_covers_selection_in_order(most: int) -> None:
         assert max(values[part].size for part in parts) <= max(most, 1)
         joined = np.concatenate([values[part].ravel() for part in parts])
         np.testing.assert_array_equal(joined, values[key].ravel())
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_cat_selects_dimensions_by_name(here: Path, run: Run, zarr_format: Literal[2, 3]) -> None:
+    """Names are those of format 3, or those of xarray in format 2; the rest is whole."""
+    values = np.arange(24).reshape(2, 3, 4)
+    names = ["time", "lat", "sea level"]
+    settings: dict[str, Any] = {"dimension_names": names}
+    if zarr_format == 2:
+        settings = {"attributes": {"_ARRAY_DIMENSIONS": names}}
+    tessarr.create_array("a", data=values, zarr_format=zarr_format, **settings)
+    keys: list[tuple[str, Any]] = [
+        ("time=0,lat=1:", np.s_[0, 1:]),
+        ("[lat = [0, 2], time = -1]", np.s_[-1, [0, 2]]),
+        ("sea level=::-2", np.s_[..., ::-2]),
+    ]
+    for text, key in keys:
+        assert json.loads(run("cat", "a", text, "--json")[1]) == values[key].tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tim=0", "there is no dimension 'tim': its dimensions are 'time', 'x', 'x'; did you mean"),
+        ("time=0, 1", "by name, or all of them by position"),
+        ("time=0, time=1", "is not unique"),
+        ("x=0", "is not unique"),
+        ("time=", "is not understood"),
+        ("time=f()", "is not understood"),
+        ("time=5", "out of bounds"),
+    ],
+)
+def test_wrong_names_in_selection_are_errors(here: Path, run: Run, text: str, message: str) -> None:
+    """The message names the dimensions."""
+    tessarr.create_array(
+        "a", shape=(2, 3, 4), dtype="u1", dimension_names=["time", "x", "x"], zarr_format=3
+    )
+    code, out, err = run("cat", "a", text)
+    assert (code, out) == (1, "")
+    assert message in err
+
+
+def test_names_in_selection_of_array_without_names_are_an_error(here: Path, run: Run) -> None:
+    """The message says that no names exist."""
+    tessarr.create_array("a", shape=(2,), dtype="u1")
+    assert "there is no dimension 'a': it has no names" in run("cat", "a", "a=1")[2]
+
+
+def test_info_recursive_prints_all_attributes(here: Path, run: Run) -> None:
+    """Each node has its properties and attributes; an unreadable node has the reason."""
+    root = tessarr.open_group("g", mode="w", zarr_format=3, attributes={"title": "é"})
+    root.create_array(
+        "site/t", shape=(4, 6), dtype="f4", dimension_names=["time", None], chunks=(2, 6),
+        compressors="zstd:3", attributes={"units": "K", "range": [0, 1]},
+    )  # fmt: skip
+    (here / "g/bad").mkdir()
+    (here / "g/bad/zarr.json").write_text("{")
+    code, out, err = run("info", "-r", "g")
+    assert code == 0
+    assert err == "tessarr: 1 of 4 nodes cannot be read\n"
+    blocks = out.split("\n\n")
+    assert blocks[0] == '/  group, format 3\n    :title = "é"'
+    assert blocks[1].startswith("/bad  unreadable: ")
+    assert blocks[3].splitlines() == [
+        "/site/t  float32 (time: 4, 6)",
+        "    chunks 2 × 6, Zstd(level=3, checksum=False), fill value 0.0",
+        '    :units = "K"',
+        "    :range = [0, 1]",
+    ]
+    listed = json.loads(run("info", "-r", "g", "--json")[1])
+    assert listed["/site/t"]["attributes"] == {"units": "K", "range": [0, 1]}
+    assert listed["/site/t"]["dimension_names"] == ["time", None]
+    assert listed["/bad"]["kind"] == "unreadable"
+    assert list(json.loads(run("info", "-r", "g/site/t", "--json")[1])) == ["/site/t"]
 
 
 # attrs

@@ -105,6 +105,7 @@ def test_copy_with_little_memory_suggests_scratch(
         ["--fill-value", "{"],
         ["--compressors", "{"],
         ["--compressors", "nonesuch"],
+        ["--compressors", "zstd:much"],
         ["--select", "0:3"],
     ],
 )
@@ -135,6 +136,15 @@ def test_copy_needs_overwrite_for_existing_target(
     assert "overwrite" in capsys.readouterr().err
     assert main(["copy", source, target, "--overwrite", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["done"]
+
+
+def test_copy_takes_names_of_dimensions_and_levels_of_codecs(tmp_path: Path) -> None:
+    source, target = str(tmp_path / "a"), str(tmp_path / "b")
+    tessarr.create_array(source, data=VALUES, dimension_names=["x", "y"], zarr_format=3)
+    assert main(["copy", source, target, "--select", "y=2:4", "--compressors", "zstd:7"]) == 0
+    copied = tessarr.open_array(target)
+    np.testing.assert_array_equal(copied[...], VALUES[:, 2:4])
+    assert copied.compressors == (tessarr.Zstd(7),)
 
 
 def test_hdf5_file_is_copied_whole_or_by_node(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.cli import main
-from tessarr.cli.output import format_table
+from tessarr.cli.tables import format_table
 
 
 @pytest.fixture

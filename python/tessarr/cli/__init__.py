@@ -32,6 +32,7 @@ from tessarr.cli import (
     info,
     ls,
     rm,
+    stats,
     verify,
 )
 from tessarr.cli.option_types import format_options
@@ -47,6 +48,7 @@ _VERBS = (
     info,
     ls,
     cat,
+    stats,
     attrs,
     verify,
     diff,

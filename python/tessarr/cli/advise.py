@@ -18,9 +18,10 @@ from tessarr.cli.advise_layouts import (
 from tessarr.cli.advise_measure import Link, measure_layout, take_sample
 from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.option_types import parse_size
-from tessarr.cli.output import format_columns, format_duration, format_json, track_progress
+from tessarr.cli.output import format_duration, format_json, track_progress
 from tessarr.cli.selection import parse_selection, to_ranges
 from tessarr.cli.storage_options import format_storage_options
+from tessarr.cli.tables import format_columns, wrap_text
 from tessarr.errors import ArgumentError, SelectionError, TessarrError
 from tessarr.node.info import format_size
 from tessarr.store import LocalStore
@@ -136,13 +137,14 @@ def _run(arguments: argparse.Namespace) -> int:
     if best.layout == current_layout:
         print("\nIt is stored best as it is, of all that was measured.")
         return 0
-    print(f"\n{_describe_gain(best, current, accesses)}\n\n    {command}")
+    gain = wrap_text(_describe_gain(best, current, accesses))
+    print(f"\n{gain}\n\n    {command}")  # the terminal wraps it, so that it can be copied
     return 0
 
 
 def _parse_access(array: Array, text: str) -> Access:
     try:
-        access = Access(text, tuple(to_ranges(parse_selection(text), array.shape)))
+        access = Access(text, tuple(to_ranges(parse_selection(text, array), array.shape)))
     except SelectionError as error:
         raise ArgumentError(f"--read {text!r}: {error}") from error
     if not all(access.ranges):
@@ -234,7 +236,8 @@ def _rank_measurements(
 def _print_head(array: Array, sample: Sample, accesses: Sequence[Access], link: Link) -> None:
     extent = " × ".join(map(str, sample.values.shape))
     size, rate = format_size(sample.values.nbytes), format_size(round(link.bytes_per_s))
-    print(f"{array!r}\nmeasured with a sample of {extent} ({size}), told for the whole array")
+    print(wrap_text(repr(array), "    "))
+    print(wrap_text(f"measured with a sample of {extent} ({size}), told for the whole array"))
     print(f"a request takes {_format_time(link.latency_s)}, bytes come at {rate}/s\n")
     for number, access in enumerate(accesses, 1):
         print(f"read {number}: {access.text}")

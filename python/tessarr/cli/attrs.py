@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.option_types import parse_json_or_text
-from tessarr.cli.output import format_json, format_table
+from tessarr.cli.output import format_json
+from tessarr.cli.tables import format_table
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.format.hints import did_you_mean
 

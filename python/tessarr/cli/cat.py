@@ -14,7 +14,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.cli.node_argument import add_node_verb, get_node_argument
-from tessarr.cli.selection import parse_selection, split_selection
+from tessarr.cli.selection import SELECTION_HELP, parse_selection, split_selection
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         verbs,
         "cat",
         _run,
+        reads_files=True,
         help="print values of an array",
         description="Print the values of an array or of a selection. Each line holds one row of "
         "the last axis, and empty lines separate planes. Large arrays are read in parts.",
@@ -48,7 +49,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="SELECTION",
         nargs="?",
         default="",
-        help="as in NumPy, with or without brackets: '[0:10, ::2]', '..., -1', '[[1, 5], :]'",
+        help=SELECTION_HELP,
     )
     parser.add_argument(
         "--format",
@@ -60,7 +61,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     array = get_node_argument(arguments).open_array()
-    key = parse_selection(arguments.selection)
+    key = parse_selection(arguments.selection, array)
     form = "json" if arguments.json else arguments.format
     if form in {"npy", "raw"} and sys.stdout.isatty():
         raise ArgumentError(f"--format {form} is no text for a terminal: send it to a file with >")

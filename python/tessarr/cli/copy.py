@@ -22,6 +22,7 @@ from tessarr.node.info import format_size
 if TYPE_CHECKING:
     import argparse
 
+    from tessarr.cli.node_argument import NodeArgument
     from tessarr.copying import Copy
 
 __all__ = ["add_to"]
@@ -43,7 +44,9 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _add_arguments(copy)
     copy.add_argument("--format", type=int, choices=(2, 3), help="the format of the copy")
-    copy.add_argument("--select", metavar="SLICES", help="copy a part of an array: '0:10, ::2'")
+    copy.add_argument(
+        "--select", metavar="SLICES", help="copy a part of an array: '0:10, ::2', or lat=10:20"
+    )
     copy.add_argument("--dtype", help="the data type of the new array")
     copy.add_argument("--fill-value", metavar="JSON", help="the fill value of new arrays")
     copy.set_defaults(run=_run)
@@ -76,8 +79,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compressors",
         metavar="CODEC",
         action="append",
-        help="the name of a codec or its JSON; none: no compression; repeat the option for several "
-        "codecs, in their order",
+        help="a codec: zstd, zstd:5, blosc:cname=lz4,clevel=5 or JSON; none: no compression; "
+        "repeat the option for several codecs, in their order",
     )
     parser.add_argument("--filters", metavar="CODEC", action="append", help="as for --compressors")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing node at DST")
@@ -134,7 +137,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 target,
                 path=path,
                 target_path=target_path,
-                select=... if arguments.select is None else parse_selection(arguments.select),
+                select=_parse_select(arguments.select, source_argument),
                 include=arguments.include,
                 exclude=arguments.exclude,
                 zarr_format=arguments.format,
@@ -166,6 +169,13 @@ def _get_settings(arguments: argparse.Namespace) -> dict[str, Any]:
         "fill_value": _parse_json(arguments.fill_value, "--fill-value"),
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _parse_select(text: str | None, source: NodeArgument) -> Any:
+    if text is None:
+        return ...
+    # Only names of axes require the metadata of the source.
+    return parse_selection(text, source.open_array() if "=" in text else None)
 
 
 def _print_resume_hint(error: BaseException, arguments: argparse.Namespace) -> None:

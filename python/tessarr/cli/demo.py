@@ -14,7 +14,8 @@ import numpy as np
 
 from tessarr.api.create import create_array
 from tessarr.cli.node_argument import add_json_option
-from tessarr.cli.output import format_json, format_table, track_progress
+from tessarr.cli.output import format_json, track_progress
+from tessarr.cli.tables import format_table
 from tessarr.errors import ArgumentError, DataError
 from tessarr.node.info import format_size
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.array import Array
 from tessarr.cli.node_argument import add_node_verb, get_node_argument
-from tessarr.cli.output import format_columns, format_json
+from tessarr.cli.output import format_json
+from tessarr.cli.tables import format_columns
 from tessarr.flow import stored_sizes
 from tessarr.flow.run import run_flow
 from tessarr.group import Group
@@ -41,6 +42,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         verbs,
         "tree",
         _run_tree,
+        reads_files=True,
         help="draw a hierarchy",
         description="Draw the groups and arrays below a group. An unreadable node appears with the "
         "reason.",

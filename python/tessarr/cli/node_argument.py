@@ -8,15 +8,18 @@ parent groups, and messages can distinguish a wrong node name from a wrong folde
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
+from tessarr._safe_repr import to_printable
 from tessarr.api.open import open as open_node
 from tessarr.array import Array
 from tessarr.cli.storage_options import add_storage_options, get_storage_options
+from tessarr.copying.file_store import FileStore
 from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
@@ -25,6 +28,8 @@ from tessarr.format.hints import did_you_mean
 from tessarr.format.node_path import join
 from tessarr.group import Group
 from tessarr.metadata.node import GroupMeta
+from tessarr.store.adapt import ForeignStore, adapt_store
+from tessarr.store.file_signatures import detect_format
 from tessarr.store.paths import expand_user
 from tessarr.store.resolve import is_url, locate_node, open_store
 from tessarr.store.wrappers.wrapper import PrefixStore
@@ -47,6 +52,7 @@ __all__ = [
 ]
 
 LOCATION_HELP: Final = "a folder, a file or a URL; it may continue to a node: data.zarr/a/b"
+_FILE_HELP: Final = "; or a file of HDF5, netCDF or NumPy (.npy)"
 
 _GROUP_DOCUMENTS: Final = ("zarr.json", ".zgroup")
 
@@ -55,6 +61,8 @@ def add_node_verb(
     verbs: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     run: Callable[[argparse.Namespace], int],
+    *,
+    reads_files: bool = False,
     **texts: Any,
 ) -> argparse.ArgumentParser:
     """Add a verb with the arguments PATH, --node and --json, and with storage options.
@@ -67,11 +75,14 @@ def add_node_verb(
         The name of the verb.
     run
         Executes the verb and returns the exit code.
+    reads_files
+        Whether the help mentions files of other formats, which every verb opens that only reads.
     **texts
         The help, the description and the epilog.
     """
     parser = verbs.add_parser(name, **texts)
-    parser.add_argument("path", metavar="PATH", help=LOCATION_HELP)
+    location_help = LOCATION_HELP + (_FILE_HELP if reads_files else "")
+    parser.add_argument("path", metavar="PATH", help=location_help)
     parser.add_argument("--node", metavar="NAME", help="the path of a node in PATH")
     add_json_option(parser)
     add_storage_options(parser)
@@ -195,7 +206,7 @@ class NodeArgument:
         return locate_node(root, mode, path)
 
     def open(self, mode: Mode = "r", **settings: Any) -> Array | Group:
-        """Open the node.
+        """Open the node, which may also be in a file of HDF5, netCDF or NumPy for reading.
 
         Raises
         ------
@@ -203,10 +214,12 @@ class NodeArgument:
             If the node is absent; the message suggests similar names.
         """
         root, path = self.resolve(mode, search_above=mode != "r")
+        if mode == "r" and isinstance(root, str) and detect_format(root) is not None:
+            root = _open_file(root)
         try:
             return open_node(root, mode, path=path, **settings)
         except NotFoundError as error:
-            hint = self._suggest_node()
+            hint = self._suggest_node(root)
             if not hint:
                 raise
             message = f"{error.message.partition(BELOW)[0]}{hint}"
@@ -221,9 +234,11 @@ class NodeArgument:
         hint = f"; arrays in it are {_format_names(arrays)}" if arrays else ""
         raise ArgumentError(f"{self.text!r} is a group, and an array is needed{hint}")
 
-    def _suggest_node(self) -> str:
-        """Return a hint for a location without a node."""
+    def _suggest_node(self, opened: StoreLike) -> str:
+        """Return a hint for a location without a node; `opened` is its store or root."""
         try:
+            if isinstance(opened, ForeignStore):  # a file of another format
+                return _suggest_members(opened, "", self.split()[1])
             root, path = self.split(search_above=True)
             if not is_url(root) and not Path(root).exists():
                 return _suggest_paths(Path(root))
@@ -233,6 +248,14 @@ class NodeArgument:
             return _suggest_members(store, base, path)
         except (TessarrError, OSError):
             return ""  # failing to build a hint must not raise another error
+
+
+def _open_file(path: str) -> Store:
+    """Open a file of another format, and print which of its nodes it lacks as a store."""
+    store = FileStore(path)
+    for skipped in store.skipped:
+        sys.stderr.write(f"tessarr: not shown: {to_printable(str(skipped))}\n")
+    return adapt_store(store, read_only=True)
 
 
 def _split_path(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Output of the command: tables, JSON and a progress bar."""
+"""Output of the command: JSON, durations and a progress bar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from math import isfinite
 from time import monotonic
 from typing import Any, Final, Literal, Self, TextIO, TypeVar
@@ -17,10 +17,8 @@ from tessarr.node.info import format_size
 
 __all__ = [
     "Progress",
-    "format_columns",
     "format_duration",
     "format_json",
-    "format_table",
     "print_line",
     "track_progress",
 ]
@@ -31,50 +29,6 @@ _WIDTH: Final = 24
 _REDRAW_S: Final = 0.1
 _RATE_S: Final = 10.0
 """The bar shows the rate of the last seconds, because the rate varies."""
-
-
-def format_table(rows: Sequence[tuple[str, str]]) -> str:
-    """Format rows of two columns; consecutive rows with one name show it once.
-
-    Examples
-    --------
-    >>> print(format_table([("shape", "3 × 4"), ("codec", "a"), ("codec", "b")]))
-    shape  3 × 4
-    codec  a
-           b
-    """
-    width = max(len(name) for name, _ in rows)
-    lines = []
-    previous = None
-    for name, value in rows:
-        lines.append(f"{'' if name == previous else name:<{width}}  {value}")
-        previous = name
-    return "\n".join(lines)
-
-
-def format_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Format rows of columns; cells that begin with ">" are right-aligned.
-
-    Examples
-    --------
-    >>> print(format_columns([("name", ">size"), ("a", ">5"), ("long name", ">12345")]))
-    name        size
-    a              5
-    long name  12345
-    """
-    if not rows:
-        return ""
-    widths = [
-        max(len(cell.removeprefix(">")) for cell in column) for column in zip(*rows, strict=True)
-    ]
-    lines = []
-    for row in rows:
-        cells = [
-            cell[1:].rjust(width) if cell.startswith(">") else cell.ljust(width)
-            for cell, width in zip(row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def format_json(value: object) -> str:

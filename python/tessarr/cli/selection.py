@@ -1,37 +1,51 @@
-"""Selections in command-line syntax: ``[0:10, ::2]``."""
+"""Selections in command-line syntax: ``[0:10, ::2]``, or ``time=0, lat=10:20``."""
 
 from __future__ import annotations
 
 import ast
+import re
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
+from tessarr.format.hints import did_you_mean
 from tessarr.indexing import select_basic
+from tessarr.node.axis_names import find_axis_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tessarr.array import Array
     from tessarr.types import Shape
 
-__all__ = ["parse_selection", "split_selection", "to_ranges"]
+__all__ = ["SELECTION_HELP", "parse_selection", "split_selection", "to_ranges"]
 
-_ALLOWED = "integers, slices, '...', lists of integers and names of fields, as in NumPy"
+SELECTION_HELP: Final = (
+    "as in NumPy, with or without brackets: '[0:10, ::2]', '..., -1', '[[1, 5], :]'; or by names "
+    "of dimensions: time=0,lat=10:20"
+)
+
+_ALLOWED: Final = "integers, slices, '...', lists of integers and names of fields, as in NumPy"
+
+_NAMED: Final = re.compile(r"\s*([^\[\]()'\":=,]+?)\s*=\s*([^=]+)")
 
 
-def parse_selection(text: str) -> tuple[Any, ...]:
+def parse_selection(text: str, array: Array | None = None) -> tuple[Any, ...]:
     """Parse the text of a selection to an indexing key.
 
     Parameters
     ----------
     text
-        Python's indexing syntax; the brackets are optional.
+        Python's indexing syntax; the brackets are optional. Or terms such as ``lat=10:20`` for
+        dimensions with these names; other dimensions are selected as a whole.
+    array
+        The array, whose dimensions may have names.
 
     Raises
     ------
     ArgumentError
-        If the text is not a selection; the function never evaluates code.
+        If the text is not a selection, or the array has no such dimension; the function never
+        evaluates code.
 
     Examples
     --------
@@ -39,12 +53,24 @@ def parse_selection(text: str) -> tuple[Any, ...]:
     (slice(0, 10, None), slice(None, None, -2), Ellipsis, 5)
     >>> parse_selection("'x', [1, -2]")
     ('x', [1, -2])
+    >>> import tessarr
+    >>> a = tessarr.zeros((4, 6, 8), dimension_names=("time", "lat", "lon"), zarr_format=3)
+    >>> parse_selection("lon=0, lat=1:3", a)
+    (slice(None, None, None), slice(1, 3, None), 0)
     """
     bare = text.strip()
     if bare.startswith("[") and bare.endswith("]") and _closes_at_end(bare):
         bare = bare[1:-1]
     if not bare.strip():
         return ()
+    terms = _split_terms(bare)
+    named = [_NAMED.fullmatch(term) for term in terms]
+    if any(named):
+        return _parse_named(text, terms, named, array)
+    return _parse_key(text, bare)
+
+
+def _parse_key(text: str, bare: str) -> tuple[Any, ...]:
     try:
         subscript = ast.parse(f"_[{bare}]", mode="eval").body
         assert isinstance(subscript, ast.Subscript)
@@ -54,6 +80,51 @@ def parse_selection(text: str) -> tuple[Any, ...]:
     except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError) as error:
         message = f"selection {text!r} is not understood: {_ALLOWED}"
         raise ArgumentError(message) from error
+
+
+def _split_terms(text: str) -> list[str]:
+    """Return the terms between the commas outside of brackets and quotes."""
+    terms, depth, quote = [""], 0, ""
+    for char in text:
+        if quote or char in "'\"":
+            quote = "" if char == quote else quote or char
+        depth += (char in "[(") - (char in "])")
+        if char == "," and depth == 0 and not quote:
+            terms.append("")
+        else:
+            terms[-1] += char
+    return terms
+
+
+def _parse_named(
+    text: str, terms: list[str], named: Sequence[re.Match[str] | None], array: Array | None
+) -> tuple[Any, ...]:
+    """Return the key of terms with names; terms without one are names of fields."""
+    names = None if array is None else find_axis_names(array.metadata)
+    known = [name for name in names or () if name]
+    fields: list[Any] = []
+    axes: list[Any] = [slice(None)] * (0 if names is None else len(names))
+    seen: set[str] = set()
+    for term, match in zip(terms, named, strict=True):
+        if match is None:
+            fields += _parse_key(text, term)
+            continue
+        name = match[1]
+        if names is None or name not in known:
+            hint = did_you_mean(name, known)
+            has = (
+                f"its dimensions are {', '.join(map(repr, known))}" if known else "it has no names"
+            )
+            raise ArgumentError(f"selection {text!r}: there is no dimension {name!r}: {has}{hint}")
+        if known.count(name) > 1 or name in seen:
+            raise ArgumentError(f"selection {text!r}: the dimension {name!r} is not unique")
+        seen.add(name)
+        (axes[names.index(name)],) = _parse_key(text, match[2])
+    if not all(isinstance(part, str) for part in fields):
+        raise ArgumentError(
+            f"selection {text!r}: select all dimensions by name, or all of them by position"
+        )
+    return (*fields, *axes)
 
 
 def _closes_at_end(text: str) -> bool:

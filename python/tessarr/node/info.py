@@ -21,6 +21,7 @@ __all__ = [
     "GroupInfo",
     "NodeInfo",
     "array_items",
+    "array_to_json",
     "codec_lines",
     "format_array",
     "format_axis",
@@ -185,22 +186,10 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
 
     def asdict(self) -> JSONObject:
         """Return the information as plain JSON."""
-        meta = self.meta
-        fill = meta.fill_value
         return {
             "kind": "array",
             **super(ArrayInfo, self).asdict(),
-            "zarr_format": meta.document_format,
-            "shape": list(meta.shape),
-            "data_type": meta.data_type.to_json(meta.zarr_format),
-            "chunks": lengths_to_json(meta.chunks),
-            "shards": lengths_to_json(meta.shards),
-            "order": meta.order,
-            "fill_value": None
-            if fill is None
-            else meta.data_type.fill_to_json(fill, meta.zarr_format),
-            "dimension_names": list(meta.axis_names) if meta.axis_names else None,
-            "codecs": [codec.to_json(meta.zarr_format) for codec in _listed_codecs(meta)],
+            **array_to_json(self.meta),
             "size_bytes": self.size_bytes,
             "stored_bytes": self.stored_bytes,
             "ratio": round(self.ratio, 3),
@@ -244,6 +233,22 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
             lines.append((" " * len(label) if role == before else label) + codec)
             before = role
         return "\n  ".join([*lines, self.store_line()])
+
+
+def array_to_json(meta: ArrayMeta) -> JSONObject:
+    """Return the metadata of an array, except attributes, as plain JSON."""
+    fill = meta.fill_value
+    return {
+        "zarr_format": meta.document_format,
+        "shape": list(meta.shape),
+        "data_type": meta.data_type.to_json(meta.zarr_format),
+        "chunks": lengths_to_json(meta.chunks),
+        "shards": lengths_to_json(meta.shards),
+        "order": meta.order,
+        "fill_value": None if fill is None else meta.data_type.fill_to_json(fill, meta.zarr_format),
+        "dimension_names": list(meta.axis_names) if meta.axis_names else None,
+        "codecs": [codec.to_json(meta.zarr_format) for codec in _listed_codecs(meta)],
+    }
 
 
 def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
