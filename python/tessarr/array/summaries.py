@@ -119,6 +119,7 @@ class Summary(Protocol):
 
     def to_stats(self) -> ArrayStats:
         """Return the statistics."""
+        ...
 
 
 def find_summarizer(
@@ -255,7 +256,7 @@ class _ComplexSummary:
     @classmethod
     def of(cls, values: npt.NDArray[Any]) -> _ComplexSummary:
         flat = np.asarray(values, values.dtype.newbyteorder("=")).reshape(-1)
-        finite = flat[np.isfinite(flat)]
+        finite: Any = flat[np.isfinite(flat)]
         nan_count = int(np.count_nonzero(np.isnan(flat)))
         kind = f"f{flat.dtype.itemsize // 2}"
         real, imaginary = (

@@ -24,7 +24,7 @@ from tessarr.store import MemoryStore, file_signatures
 from tessarr.transfer.endpoints import read_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tessarr.copying.report import Skipped
     from tessarr.types import Shape
@@ -179,14 +179,13 @@ class _FileArray:
 class _Value:
     """A value that is read at its first use."""
 
-    def __init__(self, size: int, load: Any) -> None:
+    def __init__(self, size: int, load: Callable[[], bytes]) -> None:
         self.size = size
         self._load = load
         self._data: bytes | None = None
 
     def read(self, offset: int, count: int) -> bytes:
         """Return a part of the value."""
-        if self._data is None:
-            self._data = self._load()
-        data: bytes = self._data
+        data = self._load() if self._data is None else self._data
+        self._data = data
         return data if count == len(data) and not offset else data[offset : offset + count]
