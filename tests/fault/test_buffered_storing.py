@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr._engine import BufferScope
 from tessarr.stores import MemoryStore
 
 
@@ -253,6 +255,22 @@ def test_threads_with_own_blocks_lose_nothing(max_bytes: int) -> None:
     assert np.array_equal(saved[...], np.arange(1, 401))
 
 
+def test_block_after_failed_block_buffers_again() -> None:
+    """Chunks that are left do not send the writes of later blocks to the store."""
+    array, store = created()
+    store.fail("c/0")
+    with pytest.raises(OSError, match="c/0"), array.buffered():
+        array[0] = 1
+    store.fail()
+    store.attempts.clear()
+    with array.buffered() as same:
+        for i in range(2, 16):
+            same[i] = i
+        assert store.attempts == []
+    assert sorted(store.attempts) == [f"c/{n}" for n in range(8)]
+    assert stored(store) == [1, 0, *range(2, 16)]
+
+
 # Blocks that are never left
 
 
@@ -266,6 +284,35 @@ def test_deleted_block_is_stored_with_a_warning() -> None:
     assert stored(store)[0] == 1
     array[1] = 2
     assert stored(store)[:2] == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_deleted_block_is_stored_if_warnings_are_errors() -> None:
+    array, store = created()
+    blocks = [array.buffered()]
+    blocks[0].__enter__()
+    array[0] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        blocks.clear()
+    assert stored(store)[0] == 1
+    array[1] = 2
+    assert stored(store)[:2] == [1, 2]
+
+
+def test_lost_scope_ends() -> None:
+    """If Ctrl-C interrupts the start or the end of a block, later writes are not buffered."""
+    array, store = created()
+    scope = BufferScope(array._store, "", 1 << 20)
+    array[0] = 1
+    assert "c/0" not in store.attempts
+    del scope
+    assert array[0] == 1
+    array[2] = 3
+    assert stored(store)[:4] == [0, 0, 3, 0]
+    with array.buffered():
+        pass
+    assert stored(store)[:4] == [1, 0, 3, 0]
 
 
 def test_left_block_is_deleted_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:

@@ -664,3 +664,12 @@ def test_forked_child_may_leave_the_block(tmp_path: Path) -> None:
     if not child:
         os._exit(int(tessarr.open_array(tmp_path / "a")[0] != 0))
     assert array[0] == 1
+
+
+def test_read_of_a_partly_written_chunk_counts_its_memory() -> None:
+    array = tessarr.create_array(MemoryStore(), shape=8, chunks=8, dtype="u1")
+    with (block := array.buffered()):
+        array[0] = 1
+        assert block.nbytes == 8
+        assert array[:2].tolist() == [1, 0]  # marks for each element
+        assert block.nbytes == 16

@@ -66,13 +66,15 @@ class BufferedWrites(Generic[N]):
         opened = [scope for scope in self._scopes if scope.is_open]
         if not opened:
             return
-        warn_user(
-            f"a block of buffered writes of {self._node!r} was never left, and is stored now: use "
-            "a with statement",
-            ResourceWarning,
-        )
-        for scope in opened:
-            scope.end()
+        try:
+            warn_user(
+                f"a block of buffered writes of {self._node!r} was never left, and is stored now: "
+                "use a with statement",
+                ResourceWarning,
+            )
+        finally:  # the warning may be an error
+            for scope in opened:
+                scope.end()
 
     @property
     def nbytes(self) -> int:

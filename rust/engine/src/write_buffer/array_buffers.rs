@@ -40,28 +40,16 @@ impl ArrayBuffers {
             return None;
         }
         let access = access();
-        let mut buffers = ArrayBuffers { active: None, own: Vec::new(), others: Vec::new() };
-        for scope in &scopes {
-            for buffered in scope.arrays_where(|other| other == location) {
-                if !(access.may_buffer && buffered.is_shared_with(&access)) {
-                    if !buffered.buffer.is_empty() {
-                        buffers.others.push(buffered);
-                    }
-                    continue;
-                }
-                if buffers.active.is_none() && !buffered.buffer.is_draining() {
-                    buffers.active = Some((scope.clone(), buffered.clone()));
-                }
+        let add = |scope: &Arc<BufferScope>| Some((scope.clone(), scope.find_or_add(location, &access)?));
+        let takes_writes = writes && access.may_buffer;
+        let active = if takes_writes { scopes.iter().find_map(add) } else { None };
+        // The other buffers are read afterwards: blocks that were not active then get no new ones.
+        let mut buffers = ArrayBuffers { active, own: Vec::new(), others: Vec::new() };
+        for buffered in scopes.iter().flat_map(|scope| scope.arrays_where(|other| other == location)) {
+            if access.may_buffer && buffered.is_shared_with(&access) {
                 buffers.own.push(buffered);
-            }
-        }
-        if buffers.active.is_none() && writes && access.may_buffer {
-            let add = |scope: &Arc<BufferScope>| Some((scope.clone(), scope.find_or_add(location, &access)?));
-            buffers.active = scopes.iter().find_map(add);
-            if let Some((_, added)) = &buffers.active {
-                if !buffers.own.iter().any(|own| Arc::ptr_eq(own, added)) {
-                    buffers.own.push(added.clone());
-                }
+            } else if !buffered.buffer.is_empty() {
+                buffers.others.push(buffered);
             }
         }
         Some(buffers)

@@ -95,7 +95,8 @@ impl ElementChunk {
         Ok(())
     }
 
-    /// Copy the written elements of `portion` into the caller's buffer.
+    /// Copy the written elements of `portion` into the caller's buffer, and add new memory to
+    /// `charge`.
     ///
     /// # Safety
     /// As for [`crate::read::read`], for the elements of the portion.
@@ -103,13 +104,16 @@ impl ElementChunk {
         &mut self,
         portion: &Portion<'_, '_>,
         target: &Target<'_>,
+        charge: &Charge,
         scratch: &mut Scratch,
     ) -> Result<()> {
         if self.mask.is_disjoint(portion) {
             return Ok(());
         }
         if !self.mask.covers(portion) {
+            let mask_bytes = self.mask.bytes();
             self.mask.make_byte_mask(portion.level)?;
+            charge.add(self.mask.bytes().saturating_sub(mask_bytes));
         }
         if let Body::Vlen(_) = portion.level.body {
             return scratch.with_buffer(|handles, _| {

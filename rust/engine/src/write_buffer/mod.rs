@@ -379,13 +379,14 @@ pub unsafe fn read(
         // Deliver the buffered elements, and return whether that was everything. None: another
         // thread stored the chunk, so that an earlier read of the store may be outdated.
         let deliver = |state: &mut State, rest_is_delivered: bool, scratch: &mut Scratch| match state {
-            State::Some(ChargedNode { node, .. }) => {
+            State::Some(ChargedNode { node, charge }) => {
                 let coverage = if rest_is_delivered { Coverage::All } else { node.covers(&chunk.portion)? };
                 if let Coverage::Some(_) = coverage {
                     return Ok(Some(coverage));
                 }
                 // SAFETY: guaranteed by the caller.
-                unsafe { node.read(&chunk.portion, target, chunk.spread, scratch) }.map(|()| Some(coverage))
+                unsafe { node.read(&chunk.portion, target, charge, chunk.spread, scratch) }
+                    .map(|()| Some(coverage))
             }
             State::Empty if rest_is_delivered => Ok(Some(Coverage::All)),
             State::Empty => Ok(Some(Coverage::Some(Vec::new()))),

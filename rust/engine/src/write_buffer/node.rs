@@ -145,7 +145,8 @@ impl Node {
         }
     }
 
-    /// Copy the buffered elements of `portion` into the caller's buffer.
+    /// Copy the buffered elements of `portion` into the caller's buffer, and add new memory to
+    /// `charge`.
     ///
     /// # Safety
     /// As for [`crate::read::read`], for the elements of the portion.
@@ -153,20 +154,21 @@ impl Node {
         &mut self,
         portion: &Portion<'_, '_>,
         target: &Target<'_>,
+        charge: &Charge,
         spread: bool,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (nodes, shard) = match (self, &portion.level.body) {
             (Node::ElementChunk(chunk), _) => {
                 // SAFETY: guaranteed by the caller.
-                return unsafe { chunk.read(portion, target, scratch) };
+                return unsafe { chunk.read(portion, target, charge, scratch) };
             }
             (Node::Shard(nodes), Body::Shard(shard)) => (nodes, shard),
             (Node::Shard(_), _) => return Err(mismatch()),
         };
         nodes.each(portion, shard, false, spread, &|portion, node, scratch| {
             // SAFETY: guaranteed by the caller.
-            unsafe { node.read(portion, target, false, scratch) }
+            unsafe { node.read(portion, target, charge, false, scratch) }
         })
     }
 }

@@ -219,6 +219,12 @@ impl BufferScope {
         result
     }
 
+    /// End the scope without storing its chunks: reads use them, and a later attempt stores them.
+    pub fn abandon(&self) {
+        self.drain();
+        remove_finished();
+    }
+
     /// Discard all chunks in the buffers of the scope.
     ///
     /// # Errors
@@ -265,18 +271,18 @@ impl BufferScope {
         if !std::ptr::addr_eq(Arc::as_ptr(&self.store), Arc::as_ptr(&access.store)) {
             return None;
         }
-        let buffer = WriteBuffer::new(self.memory.clone());
         let _gate = fork::gate();
         let mut arrays = lock(&self.arrays);
+        if arrays.is_draining {
+            return None;
+        }
         let is_same = |buffered: &&Arc<BufferedArray>| {
             *buffered.location == *location && buffered.is_shared_with(access)
         };
         if let Some(buffered) = arrays.arrays.iter().find(is_same) {
             return Some(buffered.clone());
         }
-        if arrays.is_draining {
-            return None;
-        }
+        let buffer = WriteBuffer::new(self.memory.clone());
         let buffered = Arc::new(BufferedArray::new(access.clone(), location, buffer));
         arrays.arrays.push(buffered.clone());
         Some(buffered)
