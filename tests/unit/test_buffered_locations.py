@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import tessarr
 from tessarr import tensorstore as ts
 from tessarr._engine import count_chunk_cache
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.stores import MemoryStore
+from tessarr.stores import FsspecStore, MemoryStore, SQLiteStore, ZipStore
 
 
 def created(path: Any, **settings: Any) -> tessarr.Array:
@@ -73,6 +73,47 @@ def test_other_store_objects_see_buffered_elements(
     assert by_path(tmp_path / "a")[...].tolist() == [3, 4, 9, 9]
 
 
+def in_databases(path: Path) -> Iterator[Any]:
+    path.with_name("link.sqlite").symlink_to(path.with_name("a.sqlite"))
+    yield SQLiteStore(path.with_name("a.sqlite"))
+    yield SQLiteStore(path.with_name("link.sqlite"))
+
+
+def in_fsspec_urls(path: Path) -> Iterator[Any]:
+    pytest.importorskip("fsspec")
+    yield FsspecStore.from_url(f"memory://{path.parent.name}/a")
+    folder = FsspecStore.from_url(f"memory://{path.parent.name}")
+    yield tessarr.create_group(folder).store_path / "a"
+
+
+@pytest.mark.parametrize("stores", [in_databases, in_fsspec_urls])
+def test_stores_at_one_location_see_buffered_elements(
+    tmp_path: Path, stores: Callable[[Path], Iterator[Any]]
+) -> None:
+    """A later write of another store object is not replaced by earlier buffered elements."""
+    first, second = stores(tmp_path / "x")
+    array = created(first)
+    other = tessarr.open_array(second, mode="r+")
+    with array.buffered():
+        array[0] = 1
+        assert other[:2].tolist() == [1, 9]
+        array[0] = 2
+        other[0] = 3
+        assert array[0] == 3
+    assert other[...].tolist() == [3, 9, 9, 9]
+
+
+@pytest.mark.parametrize("kind", ["array", "group", "store"])
+def test_close_in_a_block_stores_buffered_elements(tmp_path: Path, kind: str) -> None:
+    store = ZipStore(tmp_path / "a.zip", mode="w")
+    group = tessarr.create_group(store)
+    array = group.create_array("a", shape=4, chunks=2, dtype="i4")
+    with array.buffered():
+        array[0] = 1
+        {"array": array, "group": group, "store": store}[kind].close()
+    assert tessarr.open_array(tmp_path / "a.zip", path="a")[...].tolist() == [1, 0, 0, 0]
+
+
 def test_arrays_of_one_mapping_see_buffered_elements() -> None:
     items: dict[str, bytes] = {}
     array = created(items)
@@ -102,6 +143,39 @@ def test_deletion_by_path_discards_buffered_elements(tmp_path: Path) -> None:
         array[0] = 1
         del tessarr.create_group(tmp_path / "g")["a"]
     assert not (tmp_path / "g" / "a").exists()
+
+
+def in_transaction(path: Path, transaction: ts.Transaction) -> Any:
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}
+    return ts.open(spec, transaction=transaction).result()
+
+
+@pytest.mark.parametrize("settings", [{}, {"atomic": True}, {"repeatable_read": True}])
+def test_transaction_reads_and_replaces_buffered_elements(
+    tmp_path: Path, settings: dict[str, bool]
+) -> None:
+    array = created(tmp_path / "a")
+    with array.buffered():
+        array[0] = 1
+        with ts.Transaction(**settings) as transaction:
+            other = in_transaction(tmp_path / "a", transaction)
+            assert other.read().result().tolist() == [1, 9, 9, 9]
+            other[0] = 3
+            assert other.read().result().tolist() == [3, 9, 9, 9]
+            assert array[0] == 1
+        assert array[0] == 3
+    assert by_path(tmp_path / "a")[...].tolist() == [3, 9, 9, 9]
+
+
+def test_commit_replaces_elements_buffered_before(tmp_path: Path) -> None:
+    array = created(tmp_path / "a")
+    transaction = ts.Transaction()
+    in_transaction(tmp_path / "a", transaction)[0] = 3
+    with array.buffered():
+        array[0] = 1
+        transaction.commit_sync()
+        assert array[0] == 3
+    assert by_path(tmp_path / "a")[...].tolist() == [3, 9, 9, 9]
 
 
 # Other processes

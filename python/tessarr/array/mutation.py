@@ -176,8 +176,10 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         -----
         *Reads.* All array objects of this process see each write at once, by whatever store object
         they are opened. A view with another data type (`view`, `astype`) and an array of another
-        store object store the chunks in memory before they read or write, as do copies, listings
-        and a shrinking resize. Other processes, and direct reads of keys, see stored chunks only.
+        store object store the chunks in memory before they read or write, as do copies, listings,
+        transactions and a shrinking resize. Stores for one bucket with different options, or from
+        different libraries, count as different locations. Other processes, and direct reads of
+        keys, see stored chunks only.
 
         *Writes.* A write that covers a whole chunk goes to the store at once. `append` and `resize`
         store the new shape at once: until the block stores the new elements, other processes read
@@ -202,11 +204,11 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         of any later block of the array, and the exit of the interpreter try again; a write to such
         a chunk stores it first. If Ctrl-C interrupts the end, the rest stays in memory likewise.
 
-        *Exit.* A block that is never left is stored when its object is deleted (with a
-        `ResourceWarning`) or when the interpreter exits. A killed process loses the elements in
-        memory. In all cases each chunk has its old or its new content, never a mixture. A child
-        process that is forked in the block does not have the elements in memory, and stores its own
-        writes at once.
+        *Exit.* ``close`` of the array or of its store stores the elements in memory. A block that
+        is never left is stored when its object is deleted (with a `ResourceWarning`) or when the
+        interpreter exits. A killed process loses the elements in memory. In all cases each chunk
+        has its old or its new content, never a mixture. A child process that is forked in the block
+        does not have the elements in memory, and stores its own writes at once.
 
         Examples
         --------

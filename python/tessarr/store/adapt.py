@@ -135,7 +135,11 @@ def get_user_chunk_store(store: Store) -> Any:
 
 
 def close_user_store(store: Store) -> None:
-    """Close the user's object that `store` adapts, if it has a method ``close``."""
+    """Close the user's object that `store` adapts, if it has a method ``close``.
+
+    Buffered chunks are stored before.
+    """
+    store.store_buffered_chunks("")
     method = getattr(get_user_store(store), "close", None)
     if method is not None:
         method()

@@ -70,6 +70,7 @@ class Files:
     """A folder of an fsspec file system with the methods of `StoreProtocol`."""
 
     identity: str
+    _location: str
 
     def __init__(self, fs: Any, root: str, settings: FileSettings) -> None:
         self.settings = settings

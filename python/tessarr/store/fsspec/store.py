@@ -381,14 +381,16 @@ def _get_shared_files(fs: Any, root: str, settings: FileSettings) -> Files:
 
     fsspec itself returns one file system for equal arguments, unless the class forbids it.
     """
-    location: tuple[object, ...] = id(fs), root, settings  # while it is open, no other has its id
+    file_system: tuple[object, ...] = (id(fs),)  # while it is open, no other has its id
     if is_shareable := getattr(fs, "cachable", False):
         arguments = repr(fs.storage_args), repr(sorted(fs.storage_options.items()))
-        location = type(fs), *arguments, root, settings
+        file_system = type(fs), *arguments
+    location = *file_system, root, settings
     with _open_files_lock:
         files = _open_files.get(location)
         if files is None:
             files = _open_files[location] = Files(fs, root, settings)
+            files._location = f"{file_system!r}:{root.rstrip('/')}"
             if is_shareable:
                 files.identity = repr(location)
     return files

@@ -54,6 +54,7 @@ class Database:
 
     def __init__(self, path: str, *, read_only: bool, durable: bool) -> None:
         self.path = path
+        self._location = f"sqlite:{os.path.realpath(path)}"
         self._read_only = read_only
         self._durable = durable
         self._idle: list[Connection] = []

@@ -154,7 +154,9 @@ class ZipStore(DescribedStore):
         self._archive.flush()
 
     def close(self) -> None:
-        """Write the directory and close the file and the store."""
+        """Write buffered chunks and the directory, and close the file and the store."""
+        if not self.closed:
+            self.store_buffered_chunks("")
         self._archive.close()
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

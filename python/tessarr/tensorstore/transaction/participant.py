@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from tessarr.array.write_buffer import buffer_writes
 from tessarr.errors import ArgumentError, ConflictError
+from tessarr.flow.open import prefix_of
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.store.wrappers.cache import PooledCacheStore
 from tessarr.store.wrappers.staged import StagedStore
@@ -179,6 +180,10 @@ class Staging:
             )
         arrays = () if self._arrays is None else self._arrays.entries()
         written = [entry for entry in arrays if entry.overlay]
+        for entry in written:
+            # Blocks of buffered writes would store earlier elements over those of the transaction.
+            base = staged_store(entry.array).below
+            base.store_buffered_chunks(prefix_of(entry.array._path))
         direct = not self._atomic and not self._repeatable
         for entry in written:
             stage = staged_store(entry.array)

@@ -69,6 +69,11 @@ pub trait Foreign: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// Return a text that identifies the root of the keys among all stores; None: unknown.
+    fn location(&self) -> Option<&str> {
+        None
+    }
+
     /// Return the properties of the store, except the key syntax and whether it is read-only.
     fn info(&self) -> StoreInfo {
         StoreInfo::default()
@@ -310,9 +315,12 @@ impl<F: Foreign> Store for ForeignStore<F> {
         .map_err(|error| error.at_key(key))
     }
 
-    /// Stores with one identity share their locks.
+    /// Without a location, stores with one identity are recognised by their locks.
     fn location(&self, key: &str) -> String {
-        format!("{:p}/{key}", Arc::as_ptr(&self.key_locks))
+        match self.foreign.location() {
+            Some(location) => format!("{location}/{key}"),
+            None => format!("{:p}/{key}", Arc::as_ptr(&self.key_locks)),
+        }
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -202,6 +202,14 @@ pub trait Store: Send + Sync + Debug {
         }
     }
 
+    /// As `location`, but below staged changes.
+    fn stored_location(&self, key: &str) -> String {
+        match self.inner() {
+            Some(inner) => inner.stored_location(key),
+            None => self.location(key),
+        }
+    }
+
     /// Return whether one key is read, or replaced unconditionally, without waiting for a device or
     /// for other threads: in less time than releasing Python's lock takes.
     fn is_nonblocking(&self) -> bool {

@@ -128,7 +128,7 @@ impl ArrayBase {
                         buffers.write(operation, selection, at).map(|()| Arena::default())
                     }
                 },
-                (Some(above), false) => engine_buffer::read(operation, &[&**above], selection, at),
+                (Some(above), false) => self.read_staged(operation, above, selection, at),
                 (Some(above), true) => {
                     engine_buffer::write(operation, above, selection, at).map(|()| Arena::default())
                 }

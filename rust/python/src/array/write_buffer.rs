@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use tessarr_engine::pipeline::operation::Interrupt;
+use tessarr_engine::pipeline::operation::{Interrupt, Operation};
+use tessarr_engine::selection::Selection;
 use tessarr_engine::store::Store as EngineStore;
+use tessarr_engine::vlen::Arena;
 use tessarr_engine::write_buffer::{self, array_buffers, scope};
 use tessarr_engine::Result;
 
@@ -103,6 +105,26 @@ impl ArrayBase {
         })
     }
 
+    /// Read from the buffer of a transaction, and from the store with the elements of blocks of
+    /// buffered writes.
+    ///
+    /// # Safety
+    /// As for [`write_buffer::read`].
+    pub(super) unsafe fn read_staged(
+        &self,
+        operation: Operation<'_>,
+        buffer: &write_buffer::WriteBuffer,
+        selection: &Selection,
+        out: *mut u8,
+    ) -> Result<Arena> {
+        if scope::is_active() {
+            let location = self.store.stored_location(&self.prefix);
+            scope::store_around(&location, operation.interrupt)?;
+        }
+        // SAFETY: guaranteed by the caller.
+        unsafe { write_buffer::read(operation, &[buffer], selection, out) }
+    }
+
     /// Return whether the array has a write buffer.
     pub(super) fn has_write_buffer(&self) -> bool {
         self.above.get().is_some() || (scope::is_active() && scope::contains(self.location()))
@@ -116,6 +138,13 @@ pub(crate) struct BufferScope(Arc<scope::BufferScope>);
 impl BufferScope {
     pub(super) fn start(store: Arc<dyn EngineStore>, prefix: &str, max_bytes: usize) -> Self {
         BufferScope(scope::BufferScope::start(store, prefix, max_bytes))
+    }
+}
+
+/// If Ctrl-C prevents `end`, no writes are buffered without an end.
+impl Drop for BufferScope {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 

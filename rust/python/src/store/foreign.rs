@@ -41,6 +41,8 @@ pub(super) struct PyForeign {
     concurrency: usize,
     /// A number for the store in its versions.
     number: u64,
+    /// See `Foreign::location`.
+    location: Option<String>,
 }
 
 impl std::fmt::Debug for PyForeign {
@@ -98,6 +100,10 @@ impl PyForeign {
         let foreign = PyForeign {
             concurrency,
             number: number.finish(),
+            location: match object.getattr_opt("_location")? {
+                Some(location) if !mapping => location.extract().ok(),
+                _ => None,
+            },
             mapping,
             has_open_value: !mapping && has("open_value")?,
             has_open_head: !mapping && has("open_head")? && has("open_value")?,
@@ -410,6 +416,10 @@ impl Foreign for PyForeign {
             manager.call_method0(intern!(object.py(), "__enter__"))?;
             Ok(Some(Box::new(HeldLock { manager: GilValue::new(manager.unbind()) }) as Box<dyn Any + Send>))
         })
+    }
+
+    fn location(&self) -> Option<&str> {
+        self.location.as_deref()
     }
 
     fn info(&self) -> StoreInfo {

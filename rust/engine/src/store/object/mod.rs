@@ -101,6 +101,8 @@ pub struct Objects {
     place: Place,
     /// Identifies the URL in versions.
     number: u64,
+    /// The bucket, with a number for its options, and the prefix.
+    location: String,
     concurrency: usize,
 }
 
@@ -122,7 +124,14 @@ impl Objects {
         headers: &[(String, String)],
         settings: ObjectSettings,
     ) -> Result<Self> {
-        let identity = (url.to_owned(), bucket.options.clone());
+        let hash_of = |text: &str| {
+            let mut hasher = DefaultHasher::new();
+            (text, &bucket.options).hash(&mut hasher);
+            hasher.finish()
+        };
+        let number = hash_of(url);
+        let root = format!("{:?}:{:x}:{}", bucket.kind, hash_of(&bucket.bucket), bucket.bucket);
+        let location = if prefix.is_empty() { root } else { format!("{root}/{prefix}") };
         bucket.headers = client::headers(headers)?;
         bucket.host = if bucket.kind == Kind::S3 { bucket.headers.remove(HOST) } else { None };
         let ObjectSettings { connection, timeout, concurrency, conditional_writes, forbidden_is_absent } =
@@ -142,9 +151,7 @@ impl Objects {
                 forbidden_is_absent,
             ))
         };
-        let mut hasher = DefaultHasher::new();
-        identity.hash(&mut hasher);
-        Ok(Objects { place, number: hasher.finish(), concurrency })
+        Ok(Objects { place, number, location, concurrency })
     }
 
     /// Return a number that identifies the place.
@@ -276,6 +283,10 @@ fn wait<T: Send + 'static>(
 }
 
 impl Foreign for Objects {
+    fn location(&self) -> Option<&str> {
+        Some(&self.location)
+    }
+
     fn get(self: &Arc<Self>, key: &str, hint: ReadHint) -> OpenResult {
         wait(true, self.clone().open(key.to_owned(), hint))
     }

@@ -43,7 +43,31 @@ fn objects(kind: Kind, url: &str, headers: &[(&str, &str)], timeout: Duration) -
     objects_with(kind, url, options, headers, timeout)
 }
 
+#[test]
+fn locations_include_bucket_options_and_prefix() {
+    let location = |prefix, endpoint| {
+        let options = [("aws_endpoint_url", endpoint), ("aws_skip_signature", "true")];
+        let objects = objects_below(prefix, Kind::S3, endpoint, &options, &[], LONG).unwrap();
+        objects.location().map(|location| format!("{location}/a"))
+    };
+    let (first, second) = ("http://first", "http://second");
+    assert_eq!(location("x/y", first), location("x", first).map(|text| text.replace("/a", "/y/a")));
+    assert_eq!(location("", first), location("x", first).map(|text| text.replace("/x", "")));
+    assert_ne!(location("x", first), location("x", second));
+}
+
 fn objects_with(
+    kind: Kind,
+    url: &str,
+    options: &[(&str, &str)],
+    headers: &[(&str, &str)],
+    timeout: Duration,
+) -> Result<Arc<Objects>> {
+    objects_below("", kind, url, options, headers, timeout)
+}
+
+fn objects_below(
+    prefix: &str,
     kind: Kind,
     url: &str,
     options: &[(&str, &str)],
@@ -69,7 +93,7 @@ fn objects_with(
         conditional_writes: true,
         forbidden_is_absent: false,
     };
-    Objects::new(bucket, url, "", &owned(headers), settings).map(Arc::new)
+    Objects::new(bucket, url, prefix, &owned(headers), settings).map(Arc::new)
 }
 
 const LONG: Duration = Duration::from_secs(300);

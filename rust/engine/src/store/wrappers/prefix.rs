@@ -110,6 +110,10 @@ impl Store for PrefixStore {
         self.inner.location(&self.with_prefix(key))
     }
 
+    fn stored_location(&self, key: &str) -> String {
+        self.inner.stored_location(&self.with_prefix(key))
+    }
+
     fn async_requests(&self, call: Call) -> Option<StartRequest> {
         let start = self.inner.async_requests(call)?;
         let (prefix, keys) = (self.prefix.clone(), self.keys());

@@ -114,6 +114,10 @@ impl Store for SplitStore {
         self.store_of(key).location(key)
     }
 
+    fn stored_location(&self, key: &str) -> String {
+        self.store_of(key).stored_location(key)
+    }
+
     fn check_may_block(&self) -> Result<()> {
         self.metadata.check_may_block().and_then(|()| self.chunks.check_may_block())
     }
