@@ -15,6 +15,7 @@ import numpy as np
 from tessarr import dtype as dtypes
 from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.selection import SELECTION_HELP, parse_selection, split_selection
+from tessarr.dtype.element_text import format_elements
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class _Values:
         length = self.shape[-1] if len(self.shape) > 1 else 1
         line: list[str] = []
         for run in self.runs():
-            words = _format_elements(run)
+            words = format_elements(run)
             for word in words:
                 line.append(word)
                 if len(line) == length:
@@ -108,20 +109,6 @@ def _shape(shape: Shape, key: tuple[Any, ...], first: npt.NDArray[Any]) -> Shape
         return first.shape  # a selection with lists has one part
     whole = np.broadcast_to(np.zeros((), "u1"), shape)
     return np.shape(whole[rest])
-
-
-def _format_elements(run: npt.NDArray[Any]) -> list[str]:
-    """Return elements as text with the fewest digits that distinguish their values."""
-    if run.dtype.kind in "iub":
-        return [str(item) for item in run.tolist()]
-    if run.dtype.kind in "fcMm" and run.dtype.isbuiltin == 1:
-        words: list[str] = run.astype("U").tolist()
-        return words
-    if run.dtype.kind == "S":
-        return [item.decode("utf-8", "backslashreplace") for item in run.tolist()]
-    if run.dtype.kind == "V" and run.dtype.names is None:
-        return [item.tobytes().hex() for item in run]
-    return [str(item) for item in run]
 
 
 def _print_text(values: _Values) -> None:
@@ -139,7 +126,7 @@ def _print_csv(values: _Values) -> None:
         return
     writer.writerow(values.dtype.names)
     for run in values.runs():
-        columns = [_format_elements(run[name]) for name in values.dtype.names]
+        columns = [format_elements(run[name]) for name in values.dtype.names]
         writer.writerows(zip(*columns, strict=True))
 
 

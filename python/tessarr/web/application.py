@@ -1,0 +1,152 @@
+"""An ASGI application that dispatches requests to sites by the token in the address.
+
+The first segment of a path is the token of a site: ``/TOKEN/api/node``. A request is refused with
+status 403 unless all of these hold:
+
+- The token is that of a site. Other programs and users of the machine do not know it.
+- The header Host names this server. A page of another site cannot reach the server through a name
+  that resolves to a loopback address (DNS rebinding).
+- The header Origin, if present, is the server itself. Scripts of other pages get no response.
+
+Sites see the token as a part of ``root_path``, as applications of a Starlette ``Mount`` do.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from secrets import compare_digest, token_urlsafe
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+
+__all__ = ["Application", "Site", "is_loopback"]
+
+_Message: TypeAlias = "MutableMapping[str, Any]"
+Site: TypeAlias = (
+    "Callable[[_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]],"
+    " Awaitable[None]]"
+)
+"""An ASGI application."""
+
+_HEADERS: Final = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),  # the address contains the token
+]
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Application:
+    """An ASGI application of several sites, each with a secret address.
+
+    Parameters
+    ----------
+    host
+        The address that the server binds. Loopback addresses accept only loopback names in the
+        header Host. Other addresses also accept `host`, numeric addresses and `names`.
+    names
+        Further names of the server, such as that of a proxy.
+
+    Examples
+    --------
+    >>> app = Application("127.0.0.1")
+    >>> app.is_known_host("localhost:8000"), app.is_known_host("attacker.example")
+    (True, False)
+    """
+
+    def __init__(self, host: str, names: Iterable[str] = ()) -> None:
+        self._sites: dict[str, Site] = {}
+        self._names = {name.lower() for name in (host, *names)} | _LOOPBACK_NAMES
+        self._accepts_addresses = not is_loopback(host)
+
+    def add(self, site: Site, token: str | None = None) -> str:
+        """Add a site and return its token: the first segment of its paths."""
+        token = token_urlsafe(24) if token is None else token
+        self._sites[token] = site
+        return token
+
+    def is_known_host(self, host: str) -> bool:
+        """Return whether a header Host names this server; the port is not compared.
+
+        The port differs if a tunnel forwards another one, and does not matter for DNS rebinding.
+        """
+        name = _parse_hostname(f"//{host}")
+        if name is None:
+            return False
+        return name in self._names or (self._accepts_addresses and _is_address(name))
+
+    async def __call__(self, scope: _Message, receive: Any, send: Any) -> None:
+        """Answer one request: check it and pass it to its site."""
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close"})
+            return
+        token, _, _ = scope["path"].lstrip("/").partition("/")
+        site = self._find_site(token)
+        refusal = self._refuse(scope) if site else "the address lacks the token of this server"
+        if site is None or refusal:
+            await _send_refusal(send, refusal)
+            return
+
+        async def send_with_headers(message: _Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+            await send(message)
+
+        inner = {**scope, "root_path": f"{scope.get('root_path', '')}/{token}"}
+        await site(inner, receive, send_with_headers)
+
+    def _find_site(self, token: str) -> Site | None:
+        """Return the site of a token; the time does not depend on the token."""
+        sent = token.encode()
+        matches = [site for own, site in self._sites.items() if compare_digest(own.encode(), sent)]
+        return matches[0] if matches else None
+
+    def _refuse(self, scope: _Message) -> str:
+        """Return why a request is refused, or ""."""
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        if not self.is_known_host(host):
+            return f"host {host!r} is not this server; see the option --allow-host"
+        origin = headers.get(b"origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            return f"the request comes from another site: {origin!r}"
+        return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address means this machine only.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.2"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    return host.lower() == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+
+
+def _parse_hostname(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+async def _send_refusal(send: Any, reason: str) -> None:
+    body = f"refused: {reason}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        *_HEADERS,
+    ]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,112 @@
+"""Access to sites: tokens, the headers Host and Origin, and the server that binds a port."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+import tessarr
+from tessarr.errors import ArgumentError
+from tessarr.web.application import Application, is_loopback
+from tessarr.web.server import Server
+from tessarr.web.viewer.site import build_viewer
+from unit.web.asgi import send_request
+
+
+@pytest.fixture
+def app() -> Application:
+    application = Application("127.0.0.1")
+    application.add(build_viewer(tessarr.create_group(None)), "secret")
+    return application
+
+
+def test_request_with_token_is_answered(app: Application) -> None:
+    assert send_request(app, "/secret/api/node").json["kind"] == "group"
+
+
+@pytest.mark.parametrize("path", ["/", "/api/node", "/secre/api/node", "/secrets/", "//", "/é/"])
+def test_request_without_token_is_refused(app: Application, path: str) -> None:
+    reply = send_request(app, path)
+    assert reply.status == 403
+    assert b"token" in reply.body
+    assert b"secret" not in reply.body
+
+
+@pytest.mark.parametrize(
+    "host", ["attacker.example", "localhost.evil:80", "10.0.0.1", "", "[", "a@b"]
+)
+def test_request_for_foreign_host_is_refused(app: Application, host: str) -> None:
+    assert send_request(app, "/secret/api/node", host=host).status == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:8000", "[::1]:80"])
+def test_request_for_loopback_host_is_answered(app: Application, host: str) -> None:
+    assert send_request(app, "/secret/api/node", host=host).status == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:81"])
+def test_request_of_foreign_origin_is_refused(app: Application, origin: str) -> None:
+    assert send_request(app, "/secret/api/node", origin=origin).status == 403
+
+
+def test_request_of_own_origin_is_answered(app: Application) -> None:
+    own = {"host": "localhost:80", "origin": "http://localhost:80"}
+    assert send_request(app, "/secret/api/node", **own).status == 200
+
+
+def test_public_address_accepts_addresses_and_listed_names() -> None:
+    app = Application("0.0.0.0", ["lab.example"])
+    known = ["10.0.0.1:80", "[fe80::1]", "Lab.example", "localhost"]
+    assert [app.is_known_host(host) for host in known] == [True] * 4
+    assert not app.is_known_host("evil.example")
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("::1", True), ("127.9.9.9", True), ("10.0.0.1", False), ("example.org", False)],
+)
+def test_loopback_addresses_are_recognised(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+def test_all_responses_hide_address_from_other_sites(app: Application) -> None:
+    for url in ("/secret/", "/secret/api/node", "/secret/nothing", "/"):
+        headers = send_request(app, url).headers
+        assert headers["referrer-policy"] == "no-referrer", url
+        assert headers["x-content-type-options"] == "nosniff", url
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_methods_that_change_are_refused(app: Application, method: str) -> None:
+    for url in ("/secret/", "/secret/api/node", "/secret/api/values"):
+        assert send_request(app, url, method=method).status == 405
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_server_answers_at_url_of_site(server: Server) -> None:
+    url = server.add(build_viewer(tessarr.create_group(None)))
+    assert url.startswith(f"http://127.0.0.1:{server.port}/")
+    with urllib.request.urlopen(f"{url}api/node") as response:
+        assert b'"group"' in response.read()
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/api/node")
+
+
+def test_sites_of_server_have_different_tokens(server: Server) -> None:
+    site = build_viewer(tessarr.create_group(None))
+    assert server.add(site) != server.add(site)
+
+
+def test_port_in_use_is_reported(server: Server) -> None:
+    with pytest.raises(ArgumentError, match=f"cannot listen on '127.0.0.1', port {server.port}"):
+        Server(port=server.port)
