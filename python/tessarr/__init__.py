@@ -23,6 +23,7 @@ from tessarr.api.create import (
 from tessarr.api.open import group, open, open_array, open_group, open_like
 from tessarr.array import Array
 from tessarr.group import Group
+from tessarr.node.node import register_viewer
 from tessarr.options import Options, configure, options
 
 if TYPE_CHECKING:
@@ -209,6 +210,15 @@ _LAZY_NAMES = {
     "save_group": "api.save",
     "tree": "api.hierarchy",
 }
+
+
+def _show_node(node: Any, height: int) -> Any:
+    from importlib import import_module
+
+    return import_module("tessarr.web.viewer.show").show(node, height)
+
+
+register_viewer(_show_node)
 
 
 def __getattr__(name: str) -> Any:

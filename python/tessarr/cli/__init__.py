@@ -34,6 +34,7 @@ from tessarr.cli import (
     rm,
     stats,
     verify,
+    view,
 )
 from tessarr.cli.option_types import format_options
 from tessarr.errors import TessarrError, TessarrWarning
@@ -49,6 +50,7 @@ _VERBS = (
     ls,
     cat,
     stats,
+    view,
     attrs,
     verify,
     diff,

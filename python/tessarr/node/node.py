@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
-from tessarr.errors import ReadOnlyError
+from tessarr.errors import InternalError, ReadOnlyError
 from tessarr.format.node_path import join
 from tessarr.format.registry import set_public_module
 from tessarr.metadata.node import ArrayMeta, GroupMeta
@@ -13,7 +13,7 @@ from tessarr.store.adapt import close_user_store, get_user_chunk_store, get_user
 from tessarr.store.resolve import get_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from tessarr.errors import TessarrError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tessarr.node.synchronizer import Synchronizer
     from tessarr.store import Store
 
-__all__ = ["Node", "StorePath", "Unreadable"]
+__all__ = ["Node", "StorePath", "Unreadable", "ViewerFrame", "register_viewer"]
 
 Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
 
@@ -129,6 +129,40 @@ class Node(Generic[Meta]):
         self.attrs.update(new_attributes)
         return self
 
+    def show(self, height: int = 600) -> ViewerFrame:
+        """Show the node in a notebook: the page of ``tessarr view``, inline.
+
+        Parameters
+        ----------
+        height
+            The height of the frame in pixels.
+
+        Returns
+        -------
+        ViewerFrame
+            An object that notebooks show as a frame; ``url`` is the address of the page.
+
+        Raises
+        ------
+        UnsupportedError
+            If the extra ``view`` is not installed.
+
+        Notes
+        -----
+        The first call starts a server in this process, which only this machine reaches. The server
+        ends with the process. Each call creates an address with another secret token.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> frame = tessarr.ones((3, 4)).show()
+        >>> frame.url.startswith("http://127.0.0.1:")
+        True
+        """
+        if _show_node is None:
+            raise InternalError("no viewer is registered")
+        return _show_node(self, height)
+
     def close(self) -> None:
         """Close the store, if it needs closing, like a Zip file.
 
@@ -190,6 +224,24 @@ class Node(Generic[Meta]):
 
     def __hash__(self) -> int:
         return hash((self._store, self._path))
+
+
+class ViewerFrame(Protocol):
+    """A page that notebooks show inline."""
+
+    url: str
+    """The address of the page."""
+
+    def _repr_html_(self) -> str: ...
+
+
+_show_node: Callable[[Any, int], ViewerFrame] | None = None
+
+
+def register_viewer(function: Callable[[Any, int], ViewerFrame]) -> None:
+    """Set the function of `Node.show`: the viewer is a layer above the nodes."""
+    global _show_node  # noqa: PLW0603 (one viewer in the process)
+    _show_node = function
 
 
 class StorePath:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.api.open import open_group
 from tessarr.array import Array
 from tessarr.errors import NotFoundError, TessarrError
-from tessarr.format.node_path import normalize_path
+from tessarr.format.node_path import join, normalize_path
 from tessarr.group import Group
 from tessarr.node.info import array_items, format_size
 from tessarr.node.node import StorePath, Unreadable
@@ -18,6 +18,8 @@ from tessarr.web.viewer.values import find_number_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy as np
 
     from tessarr.types import JSONObject
 
@@ -70,10 +72,14 @@ class Hierarchy:
                 message = f"there is no node {path!r}: the root is an array"
                 raise NotFoundError(message, kind="node_not_found", path=path)
             node = self.root[path]
-            while len(self._nodes) >= _MAX_OPEN_NODES:
-                self._nodes.pop(next(iter(self._nodes)))
-            self._nodes[path] = node
+            self._remember(path, node)
         return node
+
+    def _remember(self, path: str, node: Array | Group) -> None:
+        """Keep a node open for further requests; forget the oldest one if there are too many."""
+        while len(self._nodes) >= _MAX_OPEN_NODES:
+            self._nodes.pop(next(iter(self._nodes), path), None)
+        self._nodes[path] = node
 
     def open_array(self, path: str) -> Array:
         """Return the array at a path."""
@@ -85,6 +91,8 @@ class Hierarchy:
     def describe(self, path: str) -> JSONObject:
         """Return the description of a node as JSON, from metadata that it reads again.
 
+        The members of a group include complete descriptions of arrays.
+
         A node that cannot be read has ``kind`` "unreadable" and a message. A group whose members
         cannot be listed has a message in ``problem``.
         """
@@ -93,9 +101,14 @@ class Hierarchy:
         except NotFoundError:
             raise
         except TessarrError as error:
-            return {"path": normalize_path(path), **_describe_error(error)}
+            own_path = normalize_path(path)
+            name = own_path.rpartition("/")[2]
+            return {"path": own_path, "name": name, **_describe_error(error)}
+        return self._describe_node(normalize_path(path), node)
+
+    def _describe_node(self, path: str, node: Array | Group) -> JSONObject:
         common = {
-            "path": normalize_path(path),
+            "path": path,
             "name": node.basename or _store_name(node),
             "attributes": to_browser_json(dict(node.attrs)),
             "metadata": to_browser_json(node.metadata.to_dict()),
@@ -119,13 +132,14 @@ class Hierarchy:
             **_describe_elements(array),
             "chunks": list(array.metadata.chunk_shape),
             "dimensions": describe_dimensions(array, image),
+            "is_image": image is not None,
             "levels": [list(level.shape) for level in levels],
         }
 
     def _describe_group(self, path: str, group: Group) -> JSONObject:
         problem = None
         try:
-            members = [_describe_member(name, node) for name, node in group.members()]
+            members = [self._describe_member(path, *member) for member in group.members()]
         except TessarrError as error:
             members, problem = [], str(error)
         image = parse_image(group.attrs.asdict(), normalize_path(path))
@@ -140,6 +154,17 @@ class Hierarchy:
             "problem": problem,
             "image": None if image is None else image.levels[0].path,
         }
+
+    def _describe_member(
+        self, group_path: str, name: str, node: Array | Group | Unreadable
+    ) -> JSONObject:
+        path = join(normalize_path(group_path), name)
+        if isinstance(node, Unreadable):
+            return {"path": path, "name": name, **_describe_error(node.error)}
+        if isinstance(node, Array):
+            self._remember(path, node)
+            return self._describe_node(path, node)
+        return {"path": path, "name": name, "kind": "group"}
 
     def find_levels(self, path: str, array: Array) -> tuple[OmeImage | None, list[Array]]:
         """Return the image that an array belongs to, and its levels if the array is the first one.
@@ -206,14 +231,6 @@ class Hierarchy:
                 yield group, above
 
 
-def _describe_member(name: str, node: Array | Group | Unreadable) -> JSONObject:
-    if isinstance(node, Unreadable):
-        return {"name": name, **_describe_error(node.error)}
-    if isinstance(node, Array):
-        return {"name": name, "kind": "array", **_describe_elements(node)}
-    return {"name": name, "kind": "group"}
-
-
 def _describe_elements(array: Array) -> JSONObject:
     dtype = array.dtype
     fields = [
@@ -221,11 +238,18 @@ def _describe_elements(array: Array) -> JSONObject:
     ]
     return {
         "shape": list(array.shape),
-        "dtype": str(dtype),
+        "dtype": _format_dtype(dtype),
+        "item_bytes": dtype.itemsize,
         "numbers": find_number_type(dtype),
         "is_complex": dtype.kind == "c",
         "fields": fields,
     }
+
+
+def _format_dtype(dtype: np.dtype[Any]) -> str:
+    if dtype.names is not None:
+        return f"record of {', '.join(dtype.names)}"
+    return "text" if dtype.kind in "OT" else str(dtype)
 
 
 def _describe_error(error: TessarrError) -> JSONObject:

@@ -51,8 +51,10 @@ STATIC_FOLDER: Final = Path(__file__).parent / "static"
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; form-action 'none'",
+    # The package ndarray of the page compiles its loops at run time: unsafe-eval.
+    "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-eval'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; object-src 'none'; "
+    "base-uri 'none'; form-action 'none'",
 }
 
 Choice = TypeVar("Choice")

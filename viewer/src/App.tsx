@@ -1,0 +1,189 @@
+/** The page: the tree, and the selected node. */
+import { useEntity } from '@h5web/app';
+import { Suspense, useState } from 'react';
+import { ErrorBoundary } from 'react-error-boundary';
+
+import { navigate, useAddress, useSettings } from './address';
+import { ArrayView } from './ArrayView';
+import { Failure } from './Failure';
+import type { GroupNode } from './model';
+import { Properties } from './Properties';
+import type { AnyEntity, ArrayEntity, GroupEntity } from './provider';
+import { formatShape, Tree } from './Tree';
+
+export function App() {
+  const { path } = useAddress();
+  const [hasTree, setTree] = useState(true);
+  return (
+    <div className="page">
+      <header>
+        <button
+          type="button"
+          aria-label={hasTree ? 'Hide the tree' : 'Show the tree'}
+          onClick={() => setTree(!hasTree)}
+        >
+          ☰
+        </button>
+        <Breadcrumbs path={path} />
+        <CopyLink />
+      </header>
+      <div className="body">
+        {hasTree && (
+          <aside>
+            <Tree selected={path} />
+          </aside>
+        )}
+        <main>
+          <ErrorBoundary FallbackComponent={Failure} resetKeys={[path]}>
+            <Suspense fallback={<p className="note">Reading the node …</p>}>
+              <NodeView key={path} path={path} />
+            </Suspense>
+          </ErrorBoundary>
+        </main>
+      </div>
+    </div>
+  );
+}
+
+function Breadcrumbs({ path }: { path: string }) {
+  const names = path.split('/').filter(Boolean);
+  return (
+    <nav aria-label="Path" className="path">
+      <button type="button" onClick={() => navigate({ path: '/', settings: {} })}>
+        /
+      </button>
+      {names.map((name, i) => (
+        <button
+          key={i}
+          type="button"
+          onClick={() => navigate({ path: `/${names.slice(0, i + 1).join('/')}`, settings: {} })}
+        >
+          {i < names.length - 1 ? `${name}/` : name}
+        </button>
+      ))}
+    </nav>
+  );
+}
+
+function CopyLink() {
+  const [isCopied, setCopied] = useState(false);
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        void navigator.clipboard.writeText(window.location.href).then(() => {
+          setCopied(true);
+          setTimeout(() => setCopied(false), 1500);
+        });
+      }}
+    >
+      {isCopied ? 'Copied' : 'Copy link'}
+    </button>
+  );
+}
+
+function NodeView({ path }: { path: string }) {
+  const entity = useEntity(path) as AnyEntity;
+  const [settings, change] = useSettings();
+  const { node } = entity;
+  if (node.kind === 'unreadable') {
+    return (
+      <div role="alert" className="failure">
+        <h1>{node.name || node.path}</h1>
+        <p>{node.message}</p>
+      </div>
+    );
+  }
+  const isProperties = settings.tab === 'properties';
+  return (
+    <>
+      <div className="title">
+        <h1>{node.name}</h1>
+        <span>
+          {node.kind === 'array' ? `${formatShape(node.shape)} · ${node.dtype}` : 'group'}
+        </span>
+        <div role="tablist" aria-label="Tab" className="views">
+          {['data', 'properties'].map((tab) => (
+            <button
+              key={tab}
+              type="button"
+              role="tab"
+              aria-selected={isProperties === (tab === 'properties')}
+              onClick={() => change({ tab: tab === 'data' ? '' : tab })}
+            >
+              {tab === 'data' ? 'Data' : 'Properties'}
+            </button>
+          ))}
+        </div>
+      </div>
+      {isProperties ? (
+        <Properties node={node} />
+      ) : node.kind === 'array' ? (
+        <ArrayView entity={entity as ArrayEntity} />
+      ) : (
+        <GroupView entity={entity as GroupEntity} />
+      )}
+    </>
+  );
+}
+
+function GroupView({ entity }: { entity: GroupEntity }) {
+  const { node } = entity;
+  return (
+    <>
+      {node.problem && (
+        <p role="alert" className="failure">
+          {node.problem}
+        </p>
+      )}
+      {node.image !== null && <ImageView path={`/${node.image}`} />}
+      {node.image === null && <Members node={node} />}
+    </>
+  );
+}
+
+/** The full resolution of an image; coarser levels serve as its tiles. */
+function ImageView({ path }: { path: string }) {
+  const entity = useEntity(path) as AnyEntity;
+  return entity.node.kind === 'array' ? (
+    <ArrayView entity={entity as ArrayEntity} />
+  ) : (
+    <p className="note">The image has no array.</p>
+  );
+}
+
+function Members({ node }: { node: GroupNode }) {
+  if (node.members.length === 0) {
+    return <p className="note">This group has no members.</p>;
+  }
+  return (
+    <table aria-label="Members" className="members">
+      <tbody>
+        {node.members.map((member) => (
+          <tr key={member.path}>
+            <th scope="row">
+              <button
+                type="button"
+                onClick={() => navigate({ path: `/${member.path}`, settings: {} })}
+              >
+                {member.kind === 'group' ? `${member.name}/` : member.name}
+              </button>
+            </th>
+            <td>{member.kind === 'array' ? formatShape(member.shape) : member.kind}</td>
+            <td>{member.kind === 'array' ? member.dtype : ''}</td>
+            <td>
+              {member.kind === 'array' && summarize(member.attributes)}
+              {member.kind === 'unreadable' && <span className="failure">{member.message}</span>}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function summarize(attributes: Record<string, unknown>): string {
+  const { long_name: name, standard_name: standard, units } = attributes;
+  const text = name ?? standard ?? '';
+  return units ? `${text} (${units})` : String(text);
+}

@@ -1,0 +1,161 @@
+/** The values of an array: sliders above a heat map, a line or a table. */
+import { Selector } from '@h5web/lib';
+import { Suspense, useDeferredValue, useEffect, useMemo, useState } from 'react';
+import { ErrorBoundary } from 'react-error-boundary';
+
+import { useSettings } from './address';
+import { Failure } from './Failure';
+import { HeatmapView } from './HeatmapView';
+import { LineView } from './LineView';
+import type { ArrayNode, Coordinates } from './model';
+import type { ArrayEntity } from './provider';
+import { fetchCoordinates } from './requests';
+import { Sliders } from './Sliders';
+import { formatSlice, parseSlice } from './slice';
+import { ScalarView, TableView } from './TableView';
+import { EntityContext } from './values';
+
+type View = 'heatmap' | 'line' | 'table';
+
+const LABELS: Record<View, string> = { heatmap: 'Heat map', line: 'Line', table: 'Table' };
+const PARTS = ['abs', 'real', 'imag', 'phase'];
+/** Arrays with fewer elements are tables by default. */
+const SMALL = 25;
+
+export function ArrayView({ entity }: { entity: ArrayEntity }) {
+  const { node } = entity;
+  if (node.shape.length === 0) {
+    return <ScalarView node={node} />;
+  }
+  return (
+    <EntityContext.Provider value={entity}>
+      <Slices node={node} />
+    </EntityContext.Provider>
+  );
+}
+
+function Slices({ node }: { node: ArrayNode }) {
+  const [settings, change] = useSettings();
+  const coordinates = useCoordinates(node);
+  const plotted = node.fields.find(({ name, numbers }) => numbers && name === settings.field);
+  const views = listViews(node, Boolean(plotted));
+  const view = views.find((item) => item === settings.view) ?? getDefaultView(node, views);
+  const axes: ('x' | 'y')[] = view === 'line' || node.shape.length === 1 ? ['x'] : ['y', 'x'];
+  const slice = parseSlice(settings.slice, node.shape, axes.length as 1 | 2);
+  const parameters = useMemo(() => {
+    const part = node.is_complex ? { part: settings.part ?? 'abs' } : {};
+    const field = plotted ? { field: plotted.name } : {};
+    const isMean = settings.reduce === 'mean' && view === 'heatmap';
+    return { ...part, ...field, ...(isMean ? { reduction: 'mean' } : {}) };
+  }, [node, plotted, settings.part, settings.reduce, view]);
+
+  // The old picture stays until the new one has arrived.
+  const text = JSON.stringify([slice, parameters]);
+  const deferredText = useDeferredValue(text);
+  const [shownSlice, shownParameters] = JSON.parse(deferredText);
+
+  return (
+    <>
+      <div className="controls">
+        <div role="tablist" aria-label="View" className="views">
+          {views.map((item) => (
+            <button
+              key={item}
+              type="button"
+              role="tab"
+              aria-selected={item === view}
+              onClick={() => change({ view: item, slice: '', scale: '' })}
+            >
+              {LABELS[item]}
+            </button>
+          ))}
+        </div>
+        {node.is_complex && view !== 'table' && (
+          <Selector
+            label="Part"
+            value={settings.part ?? 'abs'}
+            options={PARTS}
+            onChange={(part) => change({ part: part === 'abs' ? '' : part })}
+            renderOption={(part) => part}
+          />
+        )}
+        {node.fields.some(({ numbers }) => numbers) && (
+          <Selector
+            label="Field"
+            value={settings.field ?? ''}
+            options={['', ...node.fields.filter(({ numbers }) => numbers).map(({ name }) => name)]}
+            onChange={(field) => change({ field, view: '' })}
+            renderOption={(field) => field || 'all fields'}
+          />
+        )}
+        {view === 'heatmap' && (
+          <label className="check">
+            <input
+              type="checkbox"
+              checked={settings.reduce === 'mean'}
+              onChange={(event) => change({ reduce: event.target.checked ? 'mean' : '' })}
+            />
+            Mean of skipped elements
+          </label>
+        )}
+        {text !== deferredText && <span className="busy" role="status" aria-label="Loading" />}
+      </div>
+      <Sliders
+        node={node}
+        slice={slice}
+        axes={axes}
+        coordinates={coordinates}
+        onChange={(next) => change({ slice: formatSlice(next) })}
+      />
+      <ErrorBoundary FallbackComponent={Failure} resetKeys={[deferredText, view]}>
+        <Suspense fallback={<p className="note">Reading values …</p>}>
+          {view === 'heatmap' && (
+            <HeatmapView
+              node={node}
+              slice={shownSlice}
+              parameters={shownParameters}
+              coordinates={coordinates}
+            />
+          )}
+          {view === 'line' && (
+            <LineView
+              node={node}
+              slice={shownSlice}
+              parameters={shownParameters}
+              coordinates={coordinates}
+            />
+          )}
+          {view === 'table' && <TableView node={node} slice={shownSlice} />}
+        </Suspense>
+      </ErrorBoundary>
+    </>
+  );
+}
+
+function listViews(node: ArrayNode, hasField: boolean): View[] {
+  if (node.numbers === null && !hasField) {
+    return ['table'];
+  }
+  return node.shape.length === 1 ? ['line', 'table'] : ['heatmap', 'line', 'table'];
+}
+
+function getDefaultView(node: ArrayNode, views: View[]): View {
+  const size = node.shape.reduce((product, length) => product * length, 1);
+  return size < SMALL && node.shape.length > 1 ? 'table' : views[0];
+}
+
+function useCoordinates(node: ArrayNode): (Coordinates | null)[] {
+  const nothing = useMemo(() => node.shape.map(() => null), [node]);
+  const [loaded, setLoaded] = useState<{ node: ArrayNode; value: (Coordinates | null)[] }>();
+  useEffect(() => {
+    let isActive = true;
+    fetchCoordinates(node.path).then(
+      (value) => isActive && setLoaded({ node, value }),
+      () => undefined, // indices remain as labels
+    );
+    return () => {
+      isActive = false;
+    };
+  }, [node]);
+  return loaded?.node === node ? loaded.value : nothing;
+}

@@ -1,0 +1,135 @@
+/** Tiles of a large plane, at resolutions that halve from layer to layer. */
+import { getLayerSizes, type Size, TilesApi } from '@h5web/lib';
+import ndarray, { type NdArray } from 'ndarray';
+import type { Vector2 } from 'three';
+
+import type { ArrayNode, Numbers } from './model';
+import { fetchNumbers } from './requests';
+import { formatSelection, type Slice } from './slice';
+
+const TILE_SIZE: Size = { width: 512, height: 512 };
+/** Planes up to this size are read whole on the server; beyond it, tiles must be cheap. */
+const MAX_PLANE_BYTES = 2 ** 31;
+const MAX_TILE_BYTES = 2 ** 28;
+const MAX_CACHED_TILES = 192;
+
+type Tile = NdArray<Float32Array>;
+
+/** Tiles of all planes by request, the oldest first. */
+const cache = new Map<string, Tile | Promise<void> | Error>();
+
+/** Parameters of requests beside the selection. */
+export type Parameters = Record<string, string>;
+
+export class RemoteTiles extends TilesApi {
+  private readonly rows: number;
+  private readonly columns: number;
+  private readonly isTransposed: boolean;
+
+  public constructor(
+    private readonly node: ArrayNode,
+    private readonly slice: Slice,
+    private readonly parameters: Parameters,
+  ) {
+    const rows = slice.indexOf('y');
+    const columns = slice.indexOf('x');
+    const base = { width: node.shape[columns], height: node.shape[rows] };
+    super(TILE_SIZE, getLayerSizes(base, TILE_SIZE));
+    this.rows = rows;
+    this.columns = columns;
+    this.isTransposed = columns < rows;
+  }
+
+  /** The index of the coarsest layer whose tiles are cheap enough to read. */
+  public get firstLayer(): number {
+    return this.layerSizes.findIndex((_, layer) => this.isCheap(layer));
+  }
+
+  private getStep(layer: number): number {
+    return 2 ** (this.baseLayerIndex - layer);
+  }
+
+  private isCheap(layer: number): boolean {
+    const step = this.getStep(layer);
+    const { rows, columns } = this;
+    const scale = ([height, width]: [number, number]) =>
+      Math.max(this.node.shape[rows] / height, this.node.shape[columns] / width);
+    const reading = this.node.levels
+      .map((shape) => scale([shape[rows], shape[columns]]))
+      .filter((factor) => factor <= step * 1.01)
+      .at(-1)!;
+    const { width, height } = this.baseLayerSize;
+    const planeBytes = (width / reading) * (height / reading) * this.node.item_bytes;
+    const tileElements = TILE_SIZE.width * TILE_SIZE.height * (step / reading) ** 2;
+    return planeBytes <= MAX_PLANE_BYTES || tileElements * this.node.item_bytes <= MAX_TILE_BYTES;
+  }
+
+  /** Return a tile, or throw the promise of it, for Suspense. */
+  public get(layer: number, offset: Vector2): Tile {
+    const { width, height } = this.layerSizes[layer];
+    const tileWidth = Math.min(TILE_SIZE.width, width - offset.x);
+    const tileHeight = Math.min(TILE_SIZE.height, height - offset.y);
+    if (!this.isCheap(layer)) {
+      const empty = new Float32Array(tileWidth * tileHeight).fill(Number.NaN);
+      return ndarray(empty, [tileHeight, tileWidth]);
+    }
+    const step = this.getStep(layer);
+    const range = (start: number, count: number, length: number) =>
+      `${start * step}:${Math.min((start + count) * step, length)}:${step}`;
+    const selection = formatSelection(this.slice, {
+      x: range(offset.x, tileWidth, this.baseLayerSize.width),
+      y: range(offset.y, tileHeight, this.baseLayerSize.height),
+    });
+    return this.read(selection, tileHeight, tileWidth);
+  }
+
+  private read(selection: string, height: number, width: number): Tile {
+    const parameters: Parameters = { ...this.parameters, selection, levels: '1' };
+    const key = `${this.node.path}?${new URLSearchParams(parameters).toString()}`;
+    const known = cache.get(key);
+    if (known instanceof Promise || known instanceof Error) {
+      throw known;
+    }
+    if (known) {
+      cache.delete(key); // the newest one now
+      cache.set(key, known);
+      return known;
+    }
+    const promise = fetchNumbers(this.node.path, parameters)
+      .then((numbers) => cache.set(key, this.toTile(numbers, height, width)))
+      .catch((error: Error) => cache.set(key, error))
+      .then(dropOldTiles);
+    cache.set(key, promise);
+    throw promise;
+  }
+
+  private toTile(numbers: Numbers, height: number, width: number): Tile {
+    const values = new Float32Array(numbers);
+    return this.isTransposed
+      ? transpose(ndarray(values, [width, height]))
+      : ndarray(values, [height, width]);
+  }
+}
+
+function dropOldTiles(): void {
+  for (const [key, tile] of cache) {
+    if (cache.size <= MAX_CACHED_TILES) {
+      return;
+    }
+    if (!(tile instanceof Promise)) {
+      cache.delete(key);
+    }
+  }
+}
+
+/** Return a transposed copy. */
+export function transpose(array: Tile): Tile {
+  const [rows, columns] = array.shape;
+  const values = new Float32Array(rows * columns);
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1) {
+      values[column * rows + row] = array.data[row * columns + column];
+    }
+  }
+  return ndarray(values, [columns, rows]);
+}
