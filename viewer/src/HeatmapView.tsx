@@ -33,7 +33,7 @@ import { ExactValue } from './ExactValue';
 import type { ArrayNode, Coordinates, Numbers } from './model';
 import { MAX_ELEMENTS } from './requests';
 import { formatPosition } from './Sliders';
-import { formatSelection, formatSlice, type Slice } from './slice';
+import { formatSelection, formatSlice, getDimensionName, type Slice } from './slice';
 import { type Parameters, RemoteTiles, transpose } from './tiles';
 import { useNumbers } from './values';
 
@@ -212,8 +212,11 @@ function Plane(props: PlaneProps) {
               }
               return (
                 <>
-                  {`${x.label}=${formatPosition(column, coordinates[columns])}, `}
-                  {`${y.label}=${formatPosition(row, coordinates[rows])}`}
+                  <span data-testid="position">
+                    {`${getDimensionName(node, columns)}: `}
+                    {`${formatPosition(column, coordinates[columns])}, `}
+                    {`${getDimensionName(node, rows)}: ${formatPosition(row, coordinates[rows])}`}
+                  </span>
                   <div>
                     <ExactValue
                       path={node.path}

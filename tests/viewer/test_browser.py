@@ -1,0 +1,235 @@
+"""The page of the viewer in a browser: six stores, compared with the output of ``tessarr cat``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessarr.cli import main
+
+Stores = Callable[..., Path]
+View = Callable[[Path], Any]
+
+
+def cat(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    capsys.readouterr()
+    assert main(["cat", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_slider_of_climate_shows_times_and_values(
+    view: View, stores: Stores, capsys: Any, zarr_format: int
+) -> None:
+    """The tree opens an array, the slider has times as labels, and the table equals `cat`."""
+    path = stores("climate", zarr_format=zarr_format)
+    viewer = view(path)
+    page = viewer.open()
+    page.get_by_role("navigation", name="Hierarchy").get_by_role("button", name="t2m").click()
+    viewer.wait_for_slice("0,y,x")
+    viewer.press("time", "ArrowRight", "ArrowRight", "ArrowRight")
+    viewer.wait_for_slice("3,y,x")
+    viewer.wait_for_position("time", "2024-03-01T18:00")
+    page.get_by_text("lat (degrees_north)").wait_for()
+    page.get_by_role("tab", name="Table").click()
+    viewer.press("time", "ArrowRight")
+    viewer.wait_for_slice("1,y,x")
+    rows = cat(capsys, path / "t2m", "[1]").splitlines()
+    assert viewer.read_cells(3) == rows[0].split()[:3]
+
+
+def test_tooltip_of_heat_map_equals_cat(view: View, stores: Stores, capsys: Any) -> None:
+    path = stores("climate")
+    viewer = view(path)
+    viewer.open("/t2m?slice=5,y,x")
+    viewer.wait_for_slice("5,y,x")
+    text = viewer.hover(0.5, 0.5)
+    label = viewer.page.get_by_test_id("position").text_content()
+    lon, lat = re.fullmatch(r"lon: (\S+) degrees_east, lat: (\S+) degrees_north", label).groups()
+    row, column = round((87.5 - float(lat)) / 5), round((float(lon) + 177.5) / 5)
+    assert text == cat(capsys, path / "t2m", f"[5, {row}, {column}]").strip()
+
+
+def test_attributes_and_metadata_are_shown(view: View, stores: Stores) -> None:
+    page = view(stores("climate", zarr_format=3)).open("/t2m?tab=properties")
+    attributes = page.get_by_role("table", name="Attributes")
+    assert attributes.get_by_role("row", name="long_name").text_content() == (
+        "long_name2 metre temperature"
+    )
+    properties = page.get_by_role("table", name="Properties").text_content()
+    assert "Blosc(" in properties
+    assert json.loads(page.locator("pre").last.text_content())["dimension_names"][0] == "time"
+
+
+def test_colours_contrast_and_scale_are_in_address(view: View, stores: Stores) -> None:
+    """A link to the address shows the same view in another page."""
+    path = stores("climate")
+    viewer = view(path)
+    page = viewer.open("/t2m")
+    viewer.wait_for_slice("0,y,x")
+    page.get_by_role("combobox", name="Viridis").click()
+    page.get_by_role("option", name="Magma").click()
+    page.get_by_role("combobox", name="Scale").click()
+    page.get_by_role("option", name="Log", exact=True).click()
+    page.get_by_role("button", name="Edit domain").click()
+    page.get_by_label("max", exact=True).fill("300")
+    page.get_by_label("max", exact=True).press("Enter")
+    viewer.press("time", "End")
+    viewer.wait_for_slice("95,y,x")
+    address = page.url.partition("#")[2]
+    assert address == "/t2m?colors=Magma&scale=log&max=300&slice=95,y,x"
+
+    other = view(path)
+    page = other.open(address)
+    other.wait_for_slice("95,y,x")
+    assert page.locator("figure[data-domain]").get_attribute("data-domain").endswith(",300")
+    assert page.get_by_role("combobox", name="Magma").count() == 1
+
+
+def test_histogram_is_shown_with_contrast(view: View, stores: Stores) -> None:
+    viewer = view(stores("climate"))
+    page = viewer.open("/t2m")
+    viewer.wait_for_slice("0,y,x")
+    page.get_by_role("button", name="Edit domain").click()
+    assert page.get_by_role("dialog", name="Edit domain").locator("rect").count() >= 64
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_image_pans_zooms_and_slides(view: View, stores: Stores, capsys: Any, version: str) -> None:
+    """Zooming requests tiles of finer levels, each with at most a million elements."""
+    path = stores("image", version)
+    viewer = view(path)
+    viewer.open()
+    viewer.wait_for_slice("0,0,y,x")
+    viewer.wait_for_position("z", "0 micrometer")
+    viewer.press("z", "ArrowRight", "ArrowRight")
+    viewer.press("c", "ArrowRight")
+    viewer.wait_for_slice("1,2,y,x")
+    viewer.wait_for_position("z", "4 micrometer")
+    steps = {step for request in viewer.requests for step in re.findall(r"%3A(\d+)&", request)}
+    assert "1" not in steps
+    viewer.zoom_to_full_resolution()
+    text = viewer.hover(0.5, 0.5)
+    values = cat(capsys, path / "0", "[1, 2, 480:545, 480:545]").split()
+    assert text in values
+
+
+def test_levels_of_image_are_not_read_whole(view: View, stores: Stores) -> None:
+    """The first picture of the full resolution needs a quarter of its elements."""
+    viewer = view(stores("image", "0.5"))
+    viewer.open("/0")
+    viewer.wait_for_slice("0,0,y,x")
+    values = [request for request in viewer.requests if request.startswith("values")]
+    assert len(values) == 1
+    assert "levels=1" in values[0]
+    assert viewer.received_bytes < 600_000
+
+
+def test_table_of_records_equals_cat(view: View, stores: Stores, capsys: Any) -> None:
+    path = stores("tables")
+    viewer = view(path)
+    viewer.open("/stars")
+    lines = cat(capsys, path / "stars", "--format", "csv").splitlines()
+    assert viewer.read_cells(6) == [cell for line in lines[1:3] for cell in line.split(",")]
+    for name in lines[0].split(","):
+        assert viewer.page.get_by_text(name, exact=True).count() >= 1
+
+
+def test_field_of_records_is_drawn_as_line(view: View, stores: Stores) -> None:
+    viewer = view(stores("tables"))
+    viewer.open("/stars?field=mass").get_by_test_id("line").wait_for()
+
+
+def test_text_equals_cat(view: View, stores: Stores, capsys: Any) -> None:
+    path = stores("tables")
+    viewer = view(path)
+    viewer.open("/cities")
+    assert viewer.read_cells(5) == json.loads(cat(capsys, path / "cities", "--format", "json"))
+
+
+def test_large_integers_are_exact_and_scalars_shown(
+    view: View, stores: Stores, capsys: Any
+) -> None:
+    path = stores("tables")
+    viewer = view(path)
+    viewer.open("/big")
+    assert viewer.read_cells(4) == cat(capsys, path / "big").split()
+    page = viewer.open("/answer")
+    page.get_by_test_id("scalar").get_by_text("42").wait_for()
+
+
+def test_part_of_complex_numbers_is_selected(view: View, stores: Stores) -> None:
+    viewer = view(stores("tables"))
+    page = viewer.open("/waves")
+    page.get_by_test_id("line").wait_for()
+    with page.expect_response(lambda response: "part=phase" in response.url):
+        page.get_by_role("combobox", name="Part").click()
+        page.get_by_role("option", name="phase").click()
+
+
+def test_root_array_is_drawn_as_line(view: View, stores: Stores, capsys: Any) -> None:
+    path = stores("root_array")
+    viewer = view(path)
+    page = viewer.open()
+    page.get_by_test_id("line").wait_for()
+    page.get_by_test_id("line").get_by_text("mV").wait_for()
+    page.get_by_role("tab", name="Table").click()
+    assert viewer.read_cells(5) == cat(capsys, path, "[:5]").split()
+
+
+def test_large_plane_is_never_sent_whole(view: View, stores: Stores) -> None:
+    """The plane has 400 MB. A zoom requests tiles, and values are exact."""
+    viewer = view(stores("large_plane"))
+    viewer.open()
+    viewer.wait_for_slice("y,x")
+    viewer.zoom_to_full_resolution()
+    text = viewer.hover(0.52, 0.48)
+    label = viewer.page.get_by_test_id("position").text_content()
+    column, row = map(int, re.fullmatch(r"axis 1: (\d+), axis 0: (\d+)", label).groups())
+    assert int(text) == row * 10 + column
+    values = [request for request in viewer.requests if request.startswith("values")]
+    assert len(values) < 150
+    assert viewer.received_bytes < 150 * (1 << 20)
+
+
+def test_broken_nodes_show_their_errors_and_hide_nothing(view: View, stores: Stores) -> None:
+    viewer = view(stores("broken"))
+    page = viewer.open()
+    tree = page.get_by_role("navigation", name="Hierarchy")
+    for name in ("good", "damaged", "not-json", "no-shape"):
+        assert tree.get_by_role("button", name=name).count() == 1
+    tree.get_by_role("button", name="not-json").click()
+    assert "not JSON" in page.get_by_role("alert").text_content()
+    tree.get_by_role("button", name="damaged").click()
+    page.get_by_text("cannot decode chunk (0, 0)").wait_for()
+    tree.get_by_role("button", name="good").click()
+    viewer.wait_for_slice("y,x")
+
+
+def test_unknown_node_in_address_is_reported(view: View, stores: Stores) -> None:
+    page = view(stores("broken")).open("/nothing")
+    page.get_by_role("alert").get_by_text("there is no array or group 'nothing'").wait_for()
+
+
+def test_page_without_token_is_refused(view: View, stores: Stores) -> None:
+    viewer = view(stores("broken"))
+    root = viewer.url.rstrip("/").rpartition("/")[0]
+    response = viewer.page.goto(f"{root}/")
+    assert response.status == 403
+    assert "token" in viewer.page.content()
+
+
+def test_page_of_another_site_gets_no_values(view: View, stores: Stores) -> None:
+    """A script of another page, which knows the address, cannot read responses."""
+    viewer = view(stores("root_array"))
+    other = viewer.url.replace("127.0.0.1", "localhost")
+    viewer.open()
+    result = viewer.page.evaluate(
+        "async url => fetch(url).then(reply => reply.status, () => 'refused')", f"{other}api/node"
+    )
+    assert result == "refused"
