@@ -1,9 +1,9 @@
 /** The page: the tree, and the selected node. */
 import { useEntity } from '@h5web/app';
-import { Suspense, useState } from 'react';
+import { Suspense, useEffect, useState } from 'react';
 import { ErrorBoundary } from 'react-error-boundary';
 
-import { navigate, useAddress, useSettings } from './address';
+import { formatAddress, navigate, useAddress, useSettings } from './address';
 import { ArrayView } from './ArrayView';
 import { Failure } from './Failure';
 import type { GroupNode } from './model';
@@ -13,6 +13,9 @@ import { formatShape, Tree } from './Tree';
 
 export function App() {
   const { path } = useAddress();
+  useEffect(() => {
+    document.title = path === '/' ? 'Tessarr' : `${path.split('/').at(-1)} – Tessarr`;
+  }, [path]);
   const [hasTree, setTree] = useState(true);
   return (
     <div className="page">
@@ -49,14 +52,14 @@ function Breadcrumbs({ path }: { path: string }) {
   const names = path.split('/').filter(Boolean);
   return (
     <nav aria-label="Path" className="path">
-      <button type="button" onClick={() => navigate({ path: '/', settings: {} })}>
+      <button type="button" onClick={() => navigate('/')}>
         /
       </button>
       {names.map((name, i) => (
         <button
           key={i}
           type="button"
-          onClick={() => navigate({ path: `/${names.slice(0, i + 1).join('/')}`, settings: {} })}
+          onClick={() => navigate(`/${names.slice(0, i + 1).join('/')}`)}
         >
           {i < names.length - 1 ? `${name}/` : name}
         </button>
@@ -66,12 +69,14 @@ function Breadcrumbs({ path }: { path: string }) {
 }
 
 function CopyLink() {
+  const address = useAddress();
   const [isCopied, setCopied] = useState(false);
   return (
     <button
       type="button"
       onClick={() => {
-        void navigator.clipboard.writeText(window.location.href).then(() => {
+        const link = new URL(formatAddress(address), window.location.href).href;
+        void navigator.clipboard.writeText(link).then(() => {
           setCopied(true);
           setTimeout(() => setCopied(false), 1500);
         });
@@ -162,10 +167,7 @@ function Members({ node }: { node: GroupNode }) {
         {node.members.map((member) => (
           <tr key={member.path}>
             <th scope="row">
-              <button
-                type="button"
-                onClick={() => navigate({ path: `/${member.path}`, settings: {} })}
-              >
+              <button type="button" onClick={() => navigate(`/${member.path}`)}>
                 {member.kind === 'group' ? `${member.name}/` : member.name}
               </button>
             </th>

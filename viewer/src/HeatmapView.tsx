@@ -152,42 +152,42 @@ function Plane(props: PlaneProps) {
   return (
     <div className="plane">
       <div className="toolbar">
-      <Toolbar>
-        <DomainWidget
-          dataDomain={dataDomain}
-          customDomain={customDomain}
-          scaleType={scale}
-          histogram={{ ...histogram, colorMap, invertColorMap: colors.invertColorMap }}
-          onCustomDomainChange={([min, max]) =>
-            change({ min: min === null ? '' : String(min), max: max === null ? '' : String(max) })
-          }
-        />
-        <Separator />
-        <ColorMapSelector
-          value={colorMap}
-          onValueChange={(value) => change({ colors: value === 'Viridis' ? '' : value })}
-          invert={colors.invertColorMap}
-          onInversionChange={() => change({ invert: colors.invertColorMap ? '' : '1' })}
-        />
-        <Separator />
-        <ScaleSelector
-          label="Scale"
-          value={scale}
-          options={SCALES as ColorScale[]}
-          onScaleChange={(value) => change({ scale: value === ScaleType.Linear ? '' : value })}
-        />
-        <ToggleBtn
-          label="Square pixels"
-          value={isSquare}
-          onToggle={() => change({ aspect: isSquare ? 'auto' : 'equal' })}
-        />
-        <ToggleBtn
-          label="Flip y"
-          value={settings.flip === '1'}
-          onToggle={() => change({ flip: settings.flip === '1' ? '' : '1' })}
-        />
-        <SnapshotBtn />
-      </Toolbar>
+        <Toolbar>
+          <DomainWidget
+            dataDomain={dataDomain}
+            customDomain={customDomain}
+            scaleType={scale}
+            histogram={{ ...histogram, colorMap, invertColorMap: colors.invertColorMap }}
+            onCustomDomainChange={([min, max]) =>
+              change({ min: min === null ? '' : String(min), max: max === null ? '' : String(max) })
+            }
+          />
+          <Separator />
+          <ColorMapSelector
+            value={colorMap}
+            onValueChange={(value) => change({ colors: value === 'Viridis' ? '' : value })}
+            invert={colors.invertColorMap}
+            onInversionChange={() => change({ invert: colors.invertColorMap ? '' : '1' })}
+          />
+          <Separator />
+          <ScaleSelector
+            label="Scale"
+            value={scale}
+            options={SCALES as ColorScale[]}
+            onScaleChange={(value) => change({ scale: value === ScaleType.Linear ? '' : value })}
+          />
+          <ToggleBtn
+            label="Square pixels"
+            value={isSquare}
+            onToggle={() => change({ aspect: isSquare ? 'auto' : 'equal' })}
+          />
+          <ToggleBtn
+            label="Flip y"
+            value={settings.flip === '1'}
+            onToggle={() => change({ flip: settings.flip === '1' ? '' : '1' })}
+          />
+          <SnapshotBtn />
+        </Toolbar>
       </div>
       {note && <p className="note">{note}</p>}
       <figure

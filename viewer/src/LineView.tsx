@@ -53,23 +53,25 @@ export function LineView({ node, slice, parameters, coordinates }: Props) {
   return (
     <div className="plane">
       <div className="toolbar">
-      <Toolbar>
-        <ScaleSelector
-          label="Scale"
-          value={scale}
-          options={SCALES}
-          onScaleChange={(value) => change({ scale: value === ScaleType.Linear ? '' : value })}
-        />
-        <Separator />
-        <ToggleBtn
-          label="Points"
-          value={hasPoints}
-          onToggle={() => change({ points: hasPoints ? '0' : '1' })}
-        />
-        <SnapshotBtn />
-      </Toolbar>
+        <Toolbar>
+          <ScaleSelector
+            label="Scale"
+            value={scale}
+            options={SCALES}
+            onScaleChange={(value) => change({ scale: value === ScaleType.Linear ? '' : value })}
+          />
+          <Separator />
+          <ToggleBtn
+            label="Points"
+            value={hasPoints}
+            onToggle={() => change({ points: hasPoints ? '0' : '1' })}
+          />
+          <SnapshotBtn />
+        </Toolbar>
       </div>
-      {step > 1 && <p className="note">{`The line shows every ${step}th of ${length} elements.`}</p>}
+      {step > 1 && (
+        <p className="note">{`The line shows every ${step}th of ${length} elements.`}</p>
+      )}
       <div className="plane-figure" data-slice={formatSlice(slice)}>
         <LineVis
           dataArray={values}

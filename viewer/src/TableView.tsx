@@ -65,7 +65,9 @@ function useBlocks(node: ArrayNode, slice: Slice, rowAxis: number, columnAxis: n
           if (i === rowAxis) {
             return range(row * BLOCK.rows, BLOCK.rows, node.shape[i]);
           }
-          return i === columnAxis ? range(column * BLOCK.columns, BLOCK.columns, node.shape[i]) : axis;
+          return i === columnAxis
+            ? range(column * BLOCK.columns, BLOCK.columns, node.shape[i])
+            : axis;
         })
         .join(',');
       const finish = (result: TextValues | string) => {

@@ -24,7 +24,12 @@ function Item({ path, selected }: { path: string; selected: string }) {
   return (
     <ErrorBoundary
       fallbackRender={({ error }) => (
-        <Row path={path} selected={selected} kind="unreadable" detail={error instanceof Error ? error.message : String(error)} />
+        <Row
+          path={path}
+          selected={selected}
+          kind="unreadable"
+          detail={error instanceof Error ? error.message : String(error)}
+        />
       )}
     >
       <Suspense fallback={<Row path={path} selected={selected} kind="group" detail="…" />}>
@@ -84,7 +89,13 @@ function ClosedGroup({ path, selected }: { path: string; selected: string }) {
     return <Item path={path} selected={selected} />;
   }
   return (
-    <Row path={path} selected={selected} kind="group" isOpen={false} onToggle={() => setOpened(true)} />
+    <Row
+      path={path}
+      selected={selected}
+      kind="group"
+      isOpen={false}
+      onToggle={() => setOpened(true)}
+    />
   );
 }
 
@@ -142,7 +153,7 @@ function Row(props: RowProps) {
           type="button"
           className={`node node-${kind}`}
           title={detail}
-          onClick={() => navigate({ path, settings: {} })}
+          onClick={() => navigate(path)}
         >
           {name}
           {detail && <small>{detail}</small>}

@@ -1,5 +1,5 @@
 /** The state of the page in its address, so that a link shows the same node, slice and view. */
-import { useCallback, useSyncExternalStore } from 'react';
+import { useSyncExternalStore } from 'react';
 
 /** Settings of a view by name, such as `slice=0,y,x`. */
 export type Settings = Record<string, string>;
@@ -25,44 +25,52 @@ export function formatAddress({ path, settings }: Address): string {
   return `#${names}${query && `?${query}`}`;
 }
 
+/** Browsers ignore frequent changes of the address, so it follows the state with a delay. */
+const DELAY_MS = 200;
+
 const listeners = new Set<() => void>();
+let current = parseAddress(window.location.hash);
+let timer: ReturnType<typeof setTimeout> | undefined;
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  window.addEventListener('hashchange', listener);
-  return () => {
-    listeners.delete(listener);
-    window.removeEventListener('hashchange', listener);
-  };
-}
+window.addEventListener('hashchange', () => {
+  clearTimeout(timer);
+  setAddress(parseAddress(window.location.hash));
+});
 
-/** Go to an address; a change of settings replaces the entry of the history. */
-export function navigate(address: Address, replace = false): void {
-  const hash = formatAddress(address);
-  if (replace) {
-    window.history.replaceState(null, '', hash);
-  } else {
-    window.history.pushState(null, '', hash);
-  }
+function setAddress(address: Address): void {
+  current = address;
   listeners.forEach((listener) => listener());
 }
 
-function getHash(): string {
-  return window.location.hash;
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Go to another node. */
+export function navigate(path: string): void {
+  clearTimeout(timer);
+  const address = { path, settings: {} };
+  window.history.pushState(null, '', formatAddress(address));
+  setAddress(address);
+}
+
+/** Change settings of the view; "" removes one. */
+export function changeSettings(changes: Settings): void {
+  const merged = Object.entries({ ...current.settings, ...changes });
+  const settings = Object.fromEntries(merged.filter(([, value]) => value !== ''));
+  setAddress({ path: current.path, settings });
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    window.history.replaceState(null, '', formatAddress(current));
+  }, DELAY_MS);
 }
 
 export function useAddress(): Address {
-  return parseAddress(useSyncExternalStore(subscribe, getHash));
+  return useSyncExternalStore(subscribe, () => current);
 }
 
-/** Return a setting of the view, and a function that changes settings; "" removes one. */
+/** Return the settings of the view and `changeSettings`. */
 export function useSettings(): [Settings, (changes: Settings) => void] {
-  const { settings } = useAddress();
-  const change = useCallback((changes: Settings) => {
-    const current = parseAddress(getHash());
-    const merged = { ...current.settings, ...changes };
-    const kept = Object.entries(merged).filter(([, value]) => value !== '');
-    navigate({ path: current.path, settings: Object.fromEntries(kept) }, true);
-  }, []);
-  return [settings, change];
+  return [useAddress().settings, changeSettings];
 }

@@ -35,7 +35,9 @@ function isEven(positions: number[]): boolean {
   return (
     count > 1 &&
     step !== 0 &&
-    positions.every((position, i) => Math.abs(position - positions[0] - i * step) < Math.abs(step) / 50)
+    positions.every(
+      (position, i) => Math.abs(position - positions[0] - i * step) < Math.abs(step) / 50,
+    )
   );
 }
 

@@ -13,7 +13,8 @@ export function parseSlice(text: string | undefined, shape: number[], axes: 1 | 
 
 function isValid(slice: Slice, shape: number[], axes: 1 | 2): boolean {
   const isInside = slice.every(
-    (axis, i) => typeof axis === 'string' || (Number.isInteger(axis) && axis >= 0 && axis < shape[i]),
+    (axis, i) =>
+      typeof axis === 'string' || (Number.isInteger(axis) && axis >= 0 && axis < shape[i]),
   );
   const count = (name: string) => slice.filter((axis) => axis === name).length;
   return (
@@ -51,7 +52,7 @@ export function displayAxis(slice: Slice, dimension: number, axis: 'x' | 'y'): S
 
 /** Return the selection of a request: the fixed indices, and ranges of the displayed axes. */
 export function formatSelection(slice: Slice, ranges: { x: string; y?: string }): string {
-  return slice.map((axis) => (typeof axis === 'number' ? axis : ranges[axis] ?? ':')).join(',');
+  return slice.map((axis) => (typeof axis === 'number' ? axis : (ranges[axis] ?? ':'))).join(',');
 }
 
 export function getDimensionName(node: ArrayNode, dimension: number): string {

@@ -18,6 +18,19 @@ type Tile = NdArray<Float32Array>;
 /** Tiles of all planes by request, the oldest first. */
 const cache = new Map<string, Tile | Promise<void> | Error>();
 
+/** Requests under way, with the plane that needs them. */
+const pending = new Map<AbortController, string>();
+
+/** Stop requests for other planes: a moving slider has passed them. */
+function stopOthers(plane: string): void {
+  for (const [controller, own] of pending) {
+    if (own !== plane) {
+      pending.delete(controller);
+      controller.abort();
+    }
+  }
+}
+
 /** Parameters of requests beside the selection. */
 export type Parameters = Record<string, string>;
 
@@ -25,6 +38,7 @@ export class RemoteTiles extends TilesApi {
   private readonly rows: number;
   private readonly columns: number;
   private readonly isTransposed: boolean;
+  private readonly plane: string;
 
   public constructor(
     private readonly node: ArrayNode,
@@ -38,6 +52,7 @@ export class RemoteTiles extends TilesApi {
     this.rows = rows;
     this.columns = columns;
     this.isTransposed = columns < rows;
+    this.plane = JSON.stringify([node.path, slice, parameters]);
   }
 
   /** The index of the coarsest layer whose tiles are cheap enough to read. */
@@ -95,10 +110,22 @@ export class RemoteTiles extends TilesApi {
       cache.set(key, known);
       return known;
     }
-    const promise = fetchNumbers(this.node.path, parameters)
-      .then((numbers) => cache.set(key, this.toTile(numbers, height, width)))
-      .catch((error: Error) => cache.set(key, error))
-      .then(dropOldTiles);
+    const controller = new AbortController();
+    stopOthers(this.plane);
+    pending.set(controller, this.plane);
+    const promise = fetchNumbers(this.node.path, parameters, controller.signal)
+      .then((numbers) => this.toTile(numbers, height, width))
+      .catch((error: Error) => error)
+      .then((result) => {
+        pending.delete(controller);
+        if (controller.signal.aborted) {
+          cache.delete(key);
+          return new Promise<void>(() => undefined); // no component waits for it any more
+        }
+        cache.set(key, result);
+        dropOldTiles();
+        return undefined;
+      });
     cache.set(key, promise);
     throw promise;
   }

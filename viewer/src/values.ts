@@ -1,7 +1,6 @@
 /** Values of arrays for components, through h5web's store of values. */
 import { useDataContext, type ValuesStore, type ValuesStoreParams } from '@h5web/app';
-import { useContext, useMemo } from 'react';
-import { createContext } from 'react';
+import { createContext, useContext, useMemo } from 'react';
 
 import type { ArrayNode, Numbers } from './model';
 import type { ArrayEntity } from './provider';
@@ -27,6 +26,15 @@ function remember(store: ValuesStore, params: ValuesStoreParams): void {
   }
 }
 
+/** Stop requests for other slices: a moving slider has passed them. */
+function stopOthers(store: ValuesStore, params: ValuesStoreParams): void {
+  for (const other of store.progressStore.getState().ongoing.keys()) {
+    if (other.dataset.path !== params.dataset.path || other.selection !== params.selection) {
+      store.abort(other, 'another slice is shown', true);
+    }
+  }
+}
+
 /** Return the numbers of a request; suspends until they arrive. */
 export function useNumbers(node: ArrayNode, parameters: Record<string, string>): Numbers {
   const { valuesStore } = useDataContext();
@@ -37,5 +45,6 @@ export function useNumbers(node: ArrayNode, parameters: Record<string, string>):
     [entity, selection],
   );
   remember(valuesStore, params);
+  stopOthers(valuesStore, params);
   return valuesStore.get(params) as Numbers;
 }
