@@ -18,8 +18,8 @@ test *arguments:
 test-all *arguments:
     {{python}} -m pytest -m "" --numprocesses logical --dist worksteal {{arguments}}
 
-# Install the S3, GCS, Azure and web servers of the tests outside of the checkout, as far as the
-# machine has go, npm and apt.
+# Install the S3, GCS, Azure and web servers of the tests outside of the checkout, and Chromium on
+# the machine, as far as the machine has go, npm and apt.
 servers:
     .ci/servers
 
@@ -100,6 +100,16 @@ matrix:
 # Measure codecs and write docs/guide/codecs-measured.md (pcodec is needed).
 codecs:
     {{python}} -m bench.codecs
+
+# Build the page of the viewer into the package (needs npm).
+viewer:
+    npm --prefix viewer ci --no-audit --no-fund
+    npm --prefix viewer run check
+    npm --prefix viewer run build
+
+# Draw the pictures of the viewer (needs Chromium).
+viewer-pictures:
+    {{python}} docs/making/viewer_pictures.py
 
 # Check that the changelog fragments have known kinds.
 changes:

@@ -60,8 +60,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from tessarr.web.server import Server
     from tessarr.web.viewer.site import build_viewer
 
-    server = Server(arguments.host, arguments.port, arguments.allow_host)
     node = get_node_argument(arguments).open()
+    server = Server(arguments.host, arguments.port, arguments.allow_host)
     if current().chunk_cache_bytes is None:
         configure(chunk_cache_bytes=_CACHE_FACTOR * _engine.chunk_cache_bytes())
     url = server.add(build_viewer(node))
