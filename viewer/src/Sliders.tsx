@@ -53,7 +53,7 @@ export function Sliders(props: Props) {
                 />
                 <output className="slider-value" data-testid={`position-${name}`}>
                   {formatPosition(position, coordinates[i])}
-                  <small>{` ${position} of ${length}`}</small>
+                  <small>{` index ${position} (0–${length - 1})`}</small>
                 </output>
               </>
             ) : (
