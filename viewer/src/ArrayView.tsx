@@ -27,6 +27,9 @@ export function ArrayView({ entity }: { entity: ArrayEntity }) {
   if (node.shape.length === 0) {
     return <ScalarView node={node} />;
   }
+  if (node.shape.includes(0)) {
+    return <p className="note">This array has no elements.</p>;
+  }
   return (
     <EntityContext.Provider value={entity}>
       <Slices node={node} />
@@ -141,7 +144,8 @@ function listViews(node: ArrayNode, hasField: boolean): View[] {
 
 function getDefaultView(node: ArrayNode, views: View[]): View {
   const size = node.shape.reduce((product, length) => product * length, 1);
-  return size < SMALL && node.shape.length > 1 ? 'table' : views[0];
+  const isSmall = size < SMALL && node.shape.length > 1;
+  return isSmall || /^(datetime|timedelta)/.test(node.dtype) ? 'table' : views[0];
 }
 
 function useCoordinates(node: ArrayNode): (Coordinates | null)[] {

@@ -37,6 +37,9 @@ import { formatSelection, formatSlice, getDimensionName, type Slice } from './sl
 import { type Parameters, RemoteTiles, transpose } from './tiles';
 import { useNumbers } from './values';
 
+/** The longest side of a picture that all graphics drivers accept. */
+const MAX_TEXTURE = 4096;
+
 interface Props {
   node: ArrayNode;
   slice: Slice;
@@ -46,11 +49,9 @@ interface Props {
 
 export function HeatmapView(props: Props) {
   const { node, slice } = props;
-  const size = node.shape[slice.indexOf('y')] * node.shape[slice.indexOf('x')];
-  if (size === 0) {
-    return <p className="note">This plane has no elements.</p>;
-  }
-  return size <= MAX_ELEMENTS && node.levels.length === 1 ? (
+  const [rows, columns] = [node.shape[slice.indexOf('y')], node.shape[slice.indexOf('x')]];
+  const isSmall = rows * columns <= MAX_ELEMENTS && Math.max(rows, columns) <= MAX_TEXTURE;
+  return isSmall && node.levels.length === 1 ? (
     <WholePlane {...props} />
   ) : (
     <TiledPlane {...props} />

@@ -23,9 +23,6 @@ export function TableView({ node, slice }: Props) {
   const columns = columnAxis >= 0 ? node.shape[columnAxis] : (fields?.length ?? 1);
   const headers = fields?.map(({ name }) => name);
   const { getCell, longest } = useBlocks(node, slice, rowAxis, columnAxis);
-  if (rows === 0 || columns === 0) {
-    return <p className="note">This table has no elements.</p>;
-  }
   return (
     <div className="table" data-slice={formatSlice(slice)} data-testid="table">
       {node.shape[rowAxis] > rows && (

@@ -1,5 +1,5 @@
 /** Tiles of a large plane, at resolutions that halve from layer to layer. */
-import { getLayerSizes, type Size, TilesApi } from '@h5web/lib';
+import { type Size, TilesApi } from '@h5web/lib';
 import ndarray, { type NdArray } from 'ndarray';
 import type { Vector2 } from 'three';
 
@@ -38,6 +38,8 @@ export class RemoteTiles extends TilesApi {
   private readonly rows: number;
   private readonly columns: number;
   private readonly isTransposed: boolean;
+  /** The distances of the elements of each layer. */
+  private readonly steps: Size[];
   private readonly plane: string;
 
   public constructor(
@@ -48,7 +50,15 @@ export class RemoteTiles extends TilesApi {
     const rows = slice.indexOf('y');
     const columns = slice.indexOf('x');
     const base = { width: node.shape[columns], height: node.shape[rows] };
-    super(TILE_SIZE, getLayerSizes(base, TILE_SIZE));
+    const steps = listSteps(base);
+    super(
+      TILE_SIZE,
+      steps.map((step) => ({
+        width: Math.ceil(base.width / step.width),
+        height: Math.ceil(base.height / step.height),
+      })),
+    );
+    this.steps = steps;
     this.rows = rows;
     this.columns = columns;
     this.isTransposed = columns < rows;
@@ -60,23 +70,24 @@ export class RemoteTiles extends TilesApi {
     return this.layerSizes.findIndex((_, layer) => this.isCheap(layer));
   }
 
-  private getStep(layer: number): number {
-    return 2 ** (this.baseLayerIndex - layer);
-  }
-
   private isCheap(layer: number): boolean {
-    const step = this.getStep(layer);
-    const { rows, columns } = this;
-    const scale = ([height, width]: [number, number]) =>
-      Math.max(this.node.shape[rows] / height, this.node.shape[columns] / width);
-    const reading = this.node.levels
-      .map((shape) => scale([shape[rows], shape[columns]]))
-      .filter((factor) => factor <= step * 1.01)
-      .at(-1)!;
-    const { width, height } = this.baseLayerSize;
-    const planeBytes = (width / reading) * (height / reading) * this.node.item_bytes;
-    const tileElements = TILE_SIZE.width * TILE_SIZE.height * (step / reading) ** 2;
-    return planeBytes <= MAX_PLANE_BYTES || tileElements * this.node.item_bytes <= MAX_TILE_BYTES;
+    const step = this.steps[layer];
+    const { rows, columns, node } = this;
+    // The server reads the coarsest level that has an element for each step.
+    const scales = node.levels.map((shape) => ({
+      width: node.shape[columns] / shape[columns],
+      height: node.shape[rows] / shape[rows],
+    }));
+    const { width, height } = scales.findLast(
+      (scale) => scale.width <= step.width * 1.01 && scale.height <= step.height * 1.01,
+    )!;
+    const base = this.baseLayerSize;
+    const planeBytes = (base.width / width) * (base.height / height) * node.item_bytes;
+    const tileWidth = Math.min((TILE_SIZE.width * step.width) / width, base.width / width);
+    const tileHeight = Math.min((TILE_SIZE.height * step.height) / height, base.height / height);
+    return (
+      planeBytes <= MAX_PLANE_BYTES || tileWidth * tileHeight * node.item_bytes <= MAX_TILE_BYTES
+    );
   }
 
   /** Return a tile, or throw the promise of it, for Suspense. */
@@ -88,12 +99,12 @@ export class RemoteTiles extends TilesApi {
       const empty = new Float32Array(tileWidth * tileHeight).fill(Number.NaN);
       return ndarray(empty, [tileHeight, tileWidth]);
     }
-    const step = this.getStep(layer);
-    const range = (start: number, count: number, length: number) =>
-      `${start * step}:${Math.min((start + count) * step, length)}:${step}`;
+    const step = this.steps[layer];
+    const range = (start: number, count: number, distance: number, length: number) =>
+      `${start * distance}:${Math.min((start + count) * distance, length)}:${distance}`;
     const selection = formatSelection(this.slice, {
-      x: range(offset.x, tileWidth, this.baseLayerSize.width),
-      y: range(offset.y, tileHeight, this.baseLayerSize.height),
+      x: range(offset.x, tileWidth, step.width, this.baseLayerSize.width),
+      y: range(offset.y, tileHeight, step.height, this.baseLayerSize.height),
     });
     return this.read(selection, tileHeight, tileWidth);
   }
@@ -135,6 +146,20 @@ export class RemoteTiles extends TilesApi {
     return this.isTransposed
       ? transpose(ndarray(values, [width, height]))
       : ndarray(values, [height, width]);
+  }
+}
+
+/** Return the steps of each layer, the coarsest first: axes halve until they fit into a tile. */
+function listSteps(base: Size): Size[] {
+  const steps = [{ width: 1, height: 1 }];
+  for (;;) {
+    const { width, height } = steps[0];
+    const isWide = Math.ceil(base.width / width) > TILE_SIZE.width;
+    const isHigh = Math.ceil(base.height / height) > TILE_SIZE.height;
+    if (!isWide && !isHigh) {
+      return steps;
+    }
+    steps.unshift({ width: isWide ? width * 2 : width, height: isHigh ? height * 2 : height });
   }
 }
 

@@ -11,6 +11,7 @@ import pytest
 import tessarr
 from tessarr.web.application import Application
 from tessarr.web.viewer.site import build_viewer
+from tessarr.web.viewer.values import parse_selection
 from unit.web.asgi import Reply, send_request
 
 
@@ -197,27 +198,25 @@ def test_large_selection_is_refused_without_reading() -> None:
     assert client.get("values?selection=::10,::10").numbers.shape == (1000, 1000)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "bounds"])
 @pytest.mark.parametrize("selection", ["0:5:2,0:7:3", "1:5:3,2:", "::5,::7", "0:0:2,:"])
-def test_mean_reduces_blocks(selection: str) -> None:
+def test_reduction_of_blocks_equals_numpy(reduction: str, selection: str) -> None:
     data = np.arange(35, dtype="f4").reshape(5, 7)
     data[0, 0] = np.nan
     client = Client(tessarr.create_array(None, data=data, chunks=(2, 3)))
-    numbers = client.get(f"values?selection={selection}&reduction=mean").numbers
-    rows, columns = (
-        slice(*[int(w) if w else None for w in s.split(":")]) for s in selection.split(",")
-    )
-    expected = [
-        [
-            np.nanmean(data[i : i + (rows.step or 1), j : j + (columns.step or 1)])
-            for j in range(7)[columns]
-        ]
-        for i in range(5)[rows]
-    ]
-    np.testing.assert_allclose(numbers, np.reshape(expected, numbers.shape), rtol=1e-6)
+    numbers = client.get(f"values?selection={selection}&reduction={reduction}").numbers
+    rows, columns = parse_selection(selection, data.shape)
+    assert isinstance(rows, range)
+    assert isinstance(columns, range)
+    blocks = [[data[i : i + rows.step, j : j + columns.step] for j in columns] for i in rows]
+    functions = {"mean": [np.nanmean], "bounds": [np.nanmin, np.nanmax]}[reduction]
+    expected = [[[f(block) for f in functions] for block in row] for row in blocks]
+    assert numbers.shape[:2] == (len(rows), len(columns))
+    np.testing.assert_allclose(numbers.ravel(), np.ravel(expected), rtol=1e-6)
 
 
 def test_mean_of_large_plane_reads_bands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tessarr.web.viewer.values._BAND_ELEMENTS", 40)
+    monkeypatch.setattr("tessarr.web.viewer.reduction._BAND_ELEMENTS", 40)
     data = np.random.default_rng(0).normal(size=(30, 20))
     client = Client(tessarr.create_array(None, data=data, chunks=(7, 7)))
     numbers = client.get("values?selection=::3,::4&reduction=mean").numbers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.api.open import open_group
@@ -45,6 +46,7 @@ class Hierarchy:
     def __init__(self, root: Array | Group) -> None:
         self.root = root
         self._nodes: dict[str, Array | Group] = {}
+        self._lock = Lock()  # requests run in several threads
 
     def open(self, path: str, *, refresh: bool = False) -> Array | Group:
         """Return the node at a path.
@@ -77,9 +79,10 @@ class Hierarchy:
 
     def _remember(self, path: str, node: Array | Group) -> None:
         """Keep a node open for further requests; forget the oldest one if there are too many."""
-        while len(self._nodes) >= _MAX_OPEN_NODES:
-            self._nodes.pop(next(iter(self._nodes), path), None)
-        self._nodes[path] = node
+        with self._lock:
+            while len(self._nodes) >= _MAX_OPEN_NODES:
+                self._nodes.pop(next(iter(self._nodes)))
+            self._nodes[path] = node
 
     def open_array(self, path: str) -> Array:
         """Return the array at a path."""

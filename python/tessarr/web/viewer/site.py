@@ -10,7 +10,7 @@ path                                   response
 ``/api/text?path=&selection=``         JSON: elements as text
 =====================================  =======================================================
 
-``/api/values`` also takes ``reduction`` (stride, mean), ``part`` (abs, real, imag, phase),
+``/api/values`` also takes ``reduction`` (stride, mean, bounds), ``part`` (abs, real, imag, phase),
 ``field`` and ``levels`` (1: read coarser levels of an image where the step allows it). Its headers
 ``Tessarr-Dtype`` and ``Tessarr-Shape`` describe the body.
 

@@ -2,7 +2,7 @@
 
 A selection is text like ``3,0:1024:8,0:1024:8``: an index or a range per axis, without negative
 numbers. Responses hold at most `MAX_ELEMENTS` elements, so a page requests large planes as tiles
-with a step. A tile with a step has every n-th element, or the mean of each block.
+with a step. A tile with a step has every n-th element, or a reduction of each block.
 
 Browsers compute with 64-bit floats. `read_numbers` therefore returns these types only:
 
@@ -29,6 +29,7 @@ import numpy as np
 
 from tessarr.dtype.element_text import format_elements
 from tessarr.errors import ArgumentError, SelectionError, TooLargeError, UnsupportedError
+from tessarr.web.viewer.reduction import reduce_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,11 +58,8 @@ MAX_ELEMENTS: Final = 1 << 20
 MAX_CELLS: Final = 1 << 16
 """The maximum number of elements of a response with text."""
 
-_BAND_ELEMENTS: Final = 1 << 22
-"""The number of elements that the mean reads at a time."""
-
 Selection: TypeAlias = "tuple[int | range, ...]"
-Reduction: TypeAlias = Literal["stride", "mean"]
+Reduction: TypeAlias = Literal["stride", "mean", "bounds"]
 Part: TypeAlias = Literal["abs", "real", "imag", "phase"]
 
 _PARTS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -156,8 +154,8 @@ def read_numbers(
     selection
         A result of `parse_selection` for the shape of the array.
     reduction
-        The value of an element of a range with a step: every n-th element, or the mean of n.
-        NaN does not count for means.
+        The value of an element of a range with a step n: every n-th element; the mean of n; or the
+        minimum and the maximum of n, along a new last axis. NaN does not count.
     part
         The part of complex numbers.
     field
@@ -185,9 +183,10 @@ def read_numbers(
         values = _read(array, part_of_selection, field)
         return _to_numbers(values, number_type, part)
 
-    if reduction == "mean" and any(isinstance(axis, range) and axis.step > 1 for axis in selection):
-        return np.ascontiguousarray(_mean(read, selection, array.shape), "<f4")
-    return np.ascontiguousarray(read(selection))
+    if reduction == "stride" or not any(isinstance(axis, range) for axis in selection):
+        return np.ascontiguousarray(read(selection))
+    values = reduce_blocks(read, selection, array.shape, reduction)
+    return np.ascontiguousarray(values, "<f4" if reduction == "mean" else number_type)
 
 
 def _find_field(array: Array, field: str) -> np.dtype[Any]:
@@ -221,47 +220,6 @@ def _to_numbers(values: npt.NDArray[Any], number_type: str, part: Part) -> npt.N
         is_missing = np.isnat(values)
         values = np.where(is_missing, np.nan, values.astype("i8"))
     return values.astype(number_type)
-
-
-def _mean(
-    read: Callable[[Selection], npt.NDArray[Any]], selection: Selection, shape: Shape
-) -> npt.NDArray[Any]:
-    """Return the means of blocks, read band by band along the first range."""
-    first = next(number for number, axis in enumerate(selection) if isinstance(axis, range))
-    rows = selection[first]
-    assert isinstance(rows, range)
-    others = [
-        axis if isinstance(axis, int) else _full_range(axis, shape[number])
-        for number, axis in enumerate(selection)
-    ]
-    width = prod(len(axis) for axis in others[first + 1 :] if isinstance(axis, range))
-    count = max(_BAND_ELEMENTS // max(width * rows.step, 1), 1)
-    steps = [axis.step for axis in selection if isinstance(axis, range)]
-    bands = []
-    for start in range(0, len(rows), count):
-        band = _full_range(rows[start : start + count], shape[first])
-        values = read((*others[:first], band, *others[first + 1 :]))
-        bands.append(_mean_of_blocks(values.astype("f8"), steps))
-    return np.concatenate(bands) if bands else np.zeros([0] * len(steps))
-
-
-def _full_range(axis: range, length: int) -> range:
-    """Return all indices of the blocks that start at the indices of a range."""
-    return range(axis.start, min(axis.start + len(axis) * axis.step, length))
-
-
-def _mean_of_blocks(values: npt.NDArray[Any], steps: Sequence[int]) -> npt.NDArray[Any]:
-    is_valid = ~np.isnan(values)
-    sums = np.where(is_valid, values, 0)
-    counts: npt.NDArray[Any] = is_valid
-    for axis, step in enumerate(steps):
-        if step > 1:
-            starts = np.arange(0, values.shape[axis], step)
-            sums = np.add.reduceat(sums, starts, axis)
-            counts = np.add.reduceat(counts, starts, axis, dtype="i8")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result: npt.NDArray[Any] = sums / counts
-    return result
 
 
 def read_level(levels: Sequence[Array], selection: Selection, **settings: Any) -> npt.NDArray[Any]:
