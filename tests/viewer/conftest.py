@@ -24,9 +24,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Yield a headless browser."""
+    """Yield a headless browser.
+
+    Playwright keeps an event loop running in the thread of the tests, in which tests of other
+    modules could not start one.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
