@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Application", "Site", "is_loopback"]
 
 _Message: TypeAlias = "MutableMapping[str, Any]"
-Site: TypeAlias = (
-    "Callable[[_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]],"
-    " Awaitable[None]]"
-)
+_Receive: TypeAlias = "Callable[[], Awaitable[_Message]]"
+_Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
+Site: TypeAlias = "Callable[[_Message, _Receive, _Send], Awaitable[None]]"
 """An ASGI application."""
 
 _HEADERS: Final = [

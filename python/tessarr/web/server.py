@@ -21,11 +21,11 @@ def check_packages() -> None:
     """Raise an `UnsupportedError` unless starlette and uvicorn are installed."""
     try:
         import starlette
-        import uvicorn  # noqa: F401
+        import uvicorn
     except ImportError as error:
         message = f"the viewer needs the package {error.name}: pip install 'tessarr[view]'"
         raise UnsupportedError(message, kind="missing_package") from error
-    del starlette
+    del starlette, uvicorn
 
 
 class Server:
