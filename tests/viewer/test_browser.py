@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tessarr.cli import main
+from tessarr.web.viewer.show import ViewerFrame
 
 Stores = Callable[..., Path]
 View = Callable[[Path], Any]
@@ -222,6 +223,15 @@ def test_page_without_token_is_refused(view: View, stores: Stores) -> None:
     response = viewer.page.goto(f"{root}/")
     assert response.status == 403
     assert "token" in viewer.page.content()
+
+
+def test_frame_works_in_page_of_another_origin(view: View, stores: Stores) -> None:
+    """Notebooks have another port, and so another origin, than the server of the frame."""
+    viewer = view(stores("root_array"))
+    viewer.page.goto(viewer.url.replace("127.0.0.1", "localhost").rpartition("/")[0][:-8])
+    viewer.page.set_content(ViewerFrame(viewer.url, 400)._repr_html_())
+    frame = viewer.page.frame_locator("iframe")
+    frame.get_by_test_id("line").wait_for()
 
 
 def test_page_of_another_site_gets_no_values(view: View, stores: Stores) -> None:

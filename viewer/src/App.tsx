@@ -3,7 +3,7 @@ import { useEntity } from '@h5web/app';
 import { Suspense, useEffect, useState } from 'react';
 import { ErrorBoundary } from 'react-error-boundary';
 
-import { formatAddress, navigate, useAddress, useSettings } from './address';
+import { changeSettings, formatAddress, navigate, useAddress, useSettings } from './address';
 import { ArrayView } from './ArrayView';
 import { Failure } from './Failure';
 import type { GroupNode } from './model';
@@ -89,7 +89,7 @@ function CopyLink() {
 
 function NodeView({ path }: { path: string }) {
   const entity = useEntity(path) as AnyEntity;
-  const [settings, change] = useSettings();
+  const { tab } = useSettings('tab');
   const { node } = entity;
   if (node.kind === 'unreadable') {
     return (
@@ -99,7 +99,7 @@ function NodeView({ path }: { path: string }) {
       </div>
     );
   }
-  const isProperties = settings.tab === 'properties';
+  const isProperties = tab === 'properties';
   return (
     <>
       <div className="title">
@@ -108,15 +108,15 @@ function NodeView({ path }: { path: string }) {
           {node.kind === 'array' ? `${formatShape(node.shape)} · ${node.dtype}` : 'group'}
         </span>
         <div role="tablist" aria-label="Tab" className="views">
-          {['data', 'properties'].map((tab) => (
+          {['data', 'properties'].map((name) => (
             <button
-              key={tab}
+              key={name}
               type="button"
               role="tab"
-              aria-selected={isProperties === (tab === 'properties')}
-              onClick={() => change({ tab: tab === 'data' ? '' : tab })}
+              aria-selected={isProperties === (name === 'properties')}
+              onClick={() => changeSettings({ tab: name === 'data' ? '' : name })}
             >
-              {tab === 'data' ? 'Data' : 'Properties'}
+              {name === 'data' ? 'Data' : 'Properties'}
             </button>
           ))}
         </div>

@@ -3,7 +3,7 @@ import { Selector } from '@h5web/lib';
 import { Suspense, useDeferredValue, useEffect, useMemo, useState } from 'react';
 import { ErrorBoundary } from 'react-error-boundary';
 
-import { useSettings } from './address';
+import { changeSettings, useSettings } from './address';
 import { Failure } from './Failure';
 import { HeatmapView } from './HeatmapView';
 import { LineView } from './LineView';
@@ -38,7 +38,9 @@ export function ArrayView({ entity }: { entity: ArrayEntity }) {
 }
 
 function Slices({ node }: { node: ArrayNode }) {
-  const [settings, change] = useSettings();
+  const settings = useSettings('view', 'slice', 'field', 'part', 'reduce');
+  const part = settings.part ?? 'abs';
+  const isMean = settings.reduce === 'mean';
   const coordinates = useCoordinates(node);
   const plotted = node.fields.find(({ name, numbers }) => numbers && name === settings.field);
   const views = listViews(node, Boolean(plotted));
@@ -46,16 +48,15 @@ function Slices({ node }: { node: ArrayNode }) {
   const axes: ('x' | 'y')[] = view === 'line' || node.shape.length === 1 ? ['x'] : ['y', 'x'];
   const slice = parseSlice(settings.slice, node.shape, axes.length as 1 | 2);
   const parameters = useMemo(() => {
-    const part = node.is_complex ? { part: settings.part ?? 'abs' } : {};
+    const complex = node.is_complex ? { part } : {};
     const field = plotted ? { field: plotted.name } : {};
-    const isMean = settings.reduce === 'mean' && view === 'heatmap';
-    return { ...part, ...field, ...(isMean ? { reduction: 'mean' } : {}) };
-  }, [node, plotted, settings.part, settings.reduce, view]);
+    return { ...complex, ...field, ...(isMean && view === 'heatmap' ? { reduction: 'mean' } : {}) };
+  }, [node, plotted, part, isMean, view]);
 
   // The old picture stays until the new one has arrived.
   const text = JSON.stringify([slice, parameters]);
   const deferredText = useDeferredValue(text);
-  const [shownSlice, shownParameters] = JSON.parse(deferredText);
+  const [shownSlice, shownParameters] = useMemo(() => JSON.parse(deferredText), [deferredText]);
 
   return (
     <>
@@ -67,7 +68,7 @@ function Slices({ node }: { node: ArrayNode }) {
               type="button"
               role="tab"
               aria-selected={item === view}
-              onClick={() => change({ view: item, slice: '', scale: '' })}
+              onClick={() => changeSettings({ view: item, slice: '', scale: '' })}
             >
               {LABELS[item]}
             </button>
@@ -76,10 +77,10 @@ function Slices({ node }: { node: ArrayNode }) {
         {node.is_complex && view !== 'table' && (
           <Selector
             label="Part"
-            value={settings.part ?? 'abs'}
+            value={part}
             options={PARTS}
-            onChange={(part) => change({ part: part === 'abs' ? '' : part })}
-            renderOption={(part) => part}
+            onChange={(value) => changeSettings({ part: value === 'abs' ? '' : value })}
+            renderOption={(value) => value}
           />
         )}
         {node.fields.some(({ numbers }) => numbers) && (
@@ -87,7 +88,7 @@ function Slices({ node }: { node: ArrayNode }) {
             label="Field"
             value={settings.field ?? ''}
             options={['', ...node.fields.filter(({ numbers }) => numbers).map(({ name }) => name)]}
-            onChange={(field) => change({ field, view: '' })}
+            onChange={(field) => changeSettings({ field, view: '' })}
             renderOption={(field) => field || 'all fields'}
           />
         )}
@@ -95,8 +96,8 @@ function Slices({ node }: { node: ArrayNode }) {
           <label className="check">
             <input
               type="checkbox"
-              checked={settings.reduce === 'mean'}
-              onChange={(event) => change({ reduce: event.target.checked ? 'mean' : '' })}
+              checked={isMean}
+              onChange={(event) => changeSettings({ reduce: event.target.checked ? 'mean' : '' })}
             />
             Mean of skipped elements
           </label>
@@ -108,7 +109,7 @@ function Slices({ node }: { node: ArrayNode }) {
         slice={slice}
         axes={axes}
         coordinates={coordinates}
-        onChange={(next) => change({ slice: formatSlice(next) })}
+        onChange={(next) => changeSettings({ slice: formatSlice(next) })}
       />
       <ErrorBoundary FallbackComponent={Failure} resetKeys={[deferredText, view]}>
         <Suspense fallback={<p className="note">Reading values …</p>}>

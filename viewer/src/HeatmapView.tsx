@@ -23,10 +23,10 @@ import {
   VisCanvas,
 } from '@h5web/lib';
 import ndarray, { type NdArray } from 'ndarray';
-import { type ReactNode, useDeferredValue, useMemo } from 'react';
+import { memo, type ReactNode, useMemo } from 'react';
 import { Vector2 } from 'three';
 
-import { useSettings } from './address';
+import { changeSettings, useSettings } from './address';
 import { type Axis, findIndex, getAxis, toConfig } from './axes';
 import { type ColorScale, countValues, findDomain, SCALES } from './contrast';
 import { ExactValue } from './ExactValue';
@@ -47,7 +47,7 @@ interface Props {
   coordinates: (Coordinates | null)[];
 }
 
-export function HeatmapView(props: Props) {
+export const HeatmapView = memo((props: Props) => {
   const { node, slice } = props;
   const [rows, columns] = [node.shape[slice.indexOf('y')], node.shape[slice.indexOf('x')]];
   const isSmall = rows * columns <= MAX_ELEMENTS && Math.max(rows, columns) <= MAX_TEXTURE;
@@ -56,7 +56,7 @@ export function HeatmapView(props: Props) {
   ) : (
     <TiledPlane {...props} />
   );
-}
+});
 
 function WholePlane(props: Props) {
   const { node, slice, parameters } = props;
@@ -100,7 +100,7 @@ function TiledPlane(props: Props) {
       sample={sample}
       note={firstLayer ? 'Zoom in to see values: the whole plane is too large to read.' : undefined}
     >
-      {(colors) => <DeferredTiles tiles={tiles} {...colors} />}
+      {(colors) => <TiledHeatmapMesh api={tiles} {...colors} />}
     </Plane>
   );
 }
@@ -112,11 +112,6 @@ interface Colors {
   invertColorMap: boolean;
 }
 
-/** Shows the old tiles until the new ones have arrived. */
-function DeferredTiles({ tiles, ...colors }: Colors & { tiles: RemoteTiles }) {
-  return <TiledHeatmapMesh api={useDeferredValue(tiles)} {...colors} />;
-}
-
 interface PlaneProps extends Props {
   /** Values for the domain and the histogram. */
   sample: Numbers;
@@ -126,7 +121,7 @@ interface PlaneProps extends Props {
 
 function Plane(props: PlaneProps) {
   const { node, slice, coordinates, sample, note, children } = props;
-  const [settings, change] = useSettings();
+  const settings = useSettings('scale', 'min', 'max', 'colors', 'invert', 'flip', 'aspect');
   const [rows, columns] = [slice.indexOf('y'), slice.indexOf('x')];
   const x = getAxis(node, columns, coordinates[columns]);
   const y = getAxis(node, rows, coordinates[rows]);
@@ -160,32 +155,37 @@ function Plane(props: PlaneProps) {
             scaleType={scale}
             histogram={{ ...histogram, colorMap, invertColorMap: colors.invertColorMap }}
             onCustomDomainChange={([min, max]) =>
-              change({ min: min === null ? '' : String(min), max: max === null ? '' : String(max) })
+              changeSettings({
+                min: min === null ? '' : String(min),
+                max: max === null ? '' : String(max),
+              })
             }
           />
           <Separator />
           <ColorMapSelector
             value={colorMap}
-            onValueChange={(value) => change({ colors: value === 'Viridis' ? '' : value })}
+            onValueChange={(value) => changeSettings({ colors: value === 'Viridis' ? '' : value })}
             invert={colors.invertColorMap}
-            onInversionChange={() => change({ invert: colors.invertColorMap ? '' : '1' })}
+            onInversionChange={() => changeSettings({ invert: colors.invertColorMap ? '' : '1' })}
           />
           <Separator />
           <ScaleSelector
             label="Scale"
             value={scale}
             options={SCALES as ColorScale[]}
-            onScaleChange={(value) => change({ scale: value === ScaleType.Linear ? '' : value })}
+            onScaleChange={(value) =>
+              changeSettings({ scale: value === ScaleType.Linear ? '' : value })
+            }
           />
           <ToggleBtn
             label="Square pixels"
             value={isSquare}
-            onToggle={() => change({ aspect: isSquare ? 'auto' : 'equal' })}
+            onToggle={() => changeSettings({ aspect: isSquare ? 'auto' : 'equal' })}
           />
           <ToggleBtn
             label="Flip y"
             value={settings.flip === '1'}
-            onToggle={() => change({ flip: settings.flip === '1' ? '' : '1' })}
+            onToggle={() => changeSettings({ flip: settings.flip === '1' ? '' : '1' })}
           />
           <SnapshotBtn />
         </Toolbar>

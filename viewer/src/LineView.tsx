@@ -15,9 +15,9 @@ import {
   useVisCanvasContext,
 } from '@h5web/lib';
 import ndarray from 'ndarray';
-import { useEffect, useMemo, useState } from 'react';
+import { memo, useEffect, useMemo, useState } from 'react';
 
-import { useSettings } from './address';
+import { changeSettings, useSettings } from './address';
 import { ExactValue } from './ExactValue';
 import type { ArrayNode, Coordinates } from './model';
 import { fetchNumbers } from './requests';
@@ -39,9 +39,9 @@ interface Props {
   coordinates: (Coordinates | null)[];
 }
 
-export function LineView(props: Props) {
+export const LineView = memo((props: Props) => {
   const { node, slice, coordinates } = props;
-  const [settings, change] = useSettings();
+  const settings = useSettings('scale', 'points');
   const dimension = slice.indexOf('x');
   const length = node.shape[dimension];
   const step = Math.max(Math.ceil((2 * length) / MAX_POINTS), 1);
@@ -66,13 +66,15 @@ export function LineView(props: Props) {
             label="Scale"
             value={scale}
             options={SCALES}
-            onScaleChange={(value) => change({ scale: value === ScaleType.Linear ? '' : value })}
+            onScaleChange={(value) =>
+              changeSettings({ scale: value === ScaleType.Linear ? '' : value })
+            }
           />
           <Separator />
           <ToggleBtn
             label="Points"
             value={hasPoints}
-            onToggle={() => change({ points: hasPoints ? '0' : '1' })}
+            onToggle={() => changeSettings({ points: hasPoints ? '0' : '1' })}
           />
           <SnapshotBtn />
         </Toolbar>
@@ -112,7 +114,7 @@ export function LineView(props: Props) {
       </div>
     </div>
   );
-}
+});
 
 /** Return the points of a whole line: its elements, or the minimum and maximum of blocks. */
 function useLine({ node, slice, parameters }: Props, step: number): Float64Array {

@@ -1,5 +1,5 @@
 /** The state of the page in its address, so that a link shows the same node, slice and view. */
-import { useSyncExternalStore } from 'react';
+import { useMemo, useSyncExternalStore } from 'react';
 
 /** Settings of a view by name, such as `slice=0,y,x`. */
 export type Settings = Record<string, string>;
@@ -70,7 +70,10 @@ export function useAddress(): Address {
   return useSyncExternalStore(subscribe, () => current);
 }
 
-/** Return the settings of the view and `changeSettings`. */
-export function useSettings(): [Settings, (changes: Settings) => void] {
-  return [useAddress().settings, changeSettings];
+/** Return some settings; a change of another one does not draw the component again. */
+export function useSettings(...names: string[]): Settings {
+  const text = useSyncExternalStore(subscribe, () =>
+    JSON.stringify(Object.fromEntries(names.map((name) => [name, current.settings[name]]))),
+  );
+  return useMemo(() => JSON.parse(text), [text]);
 }
