@@ -55,6 +55,16 @@ def test_array_has_facts_metadata_and_dimensions() -> None:
     assert node["metadata"]["codecs"][0]["name"] == "bytes"
 
 
+@pytest.mark.parametrize(
+    ("store", "name"),
+    [("memory://lab/", "lab"), ({}, "ForeignStore(<dict>)"), ("{tmp}/data.zarr", "data.zarr")],
+)
+def test_root_is_named_after_location_of_store(tmp_path: Path, store: Any, name: str) -> None:
+    if isinstance(store, str):
+        store = store.format(tmp=tmp_path)
+    assert Client(tessarr.create_group(store)).node()["name"] == name
+
+
 def test_root_array_is_shown() -> None:
     client = Client(tessarr.create_array(None, data=[1, 2, 3]))
     assert client.node()["shape"] == [3]

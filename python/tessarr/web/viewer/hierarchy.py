@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,7 +116,7 @@ class Hierarchy:
             "name": node.basename or _store_name(node),
             "attributes": to_browser_json(dict(node.attrs)),
             "metadata": to_browser_json(node.metadata.to_dict()),
-            "store": repr(node.store_path.store),
+            "store": repr(node._store),
         }
         if isinstance(node, Array):
             return {**common, **self._describe_array(path, node)}
@@ -260,9 +261,10 @@ def _describe_error(error: TessarrError) -> JSONObject:
 
 
 def _store_name(node: Array | Group) -> str:
-    """Return a short name of the root: the last part of its store's location."""
-    text = str(node.store_path).rstrip("/")
-    return text.rpartition("/")[2] or text
+    """Return a short name of the root: the last part of its store's location, if it has one."""
+    text = repr(node._store)
+    location = re.search(r"['\"](.*?)/*['\"]", text)
+    return (location[1].rpartition("/")[2] if location else "") or text
 
 
 def to_browser_json(value: Any) -> Any:
