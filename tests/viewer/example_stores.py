@@ -64,12 +64,12 @@ def create_image(folder: Path, version: str, *, size: int = 1024, planes: int = 
         datasets.append({"path": str(number), "coordinateTransformations": [transform]})
         levels.append(level)
         level = level[..., ::2, ::2]
+    omero = {"channels": [{"label": label} for label in ("DAPI", "GFP")]}
     multiscale: dict[str, Any] = {"name": "cells", "axes": axes, "datasets": datasets}
     is_new = version == "0.5"
-    content = {"version": version, "multiscales": [multiscale]} if is_new else {}
-    attributes = (
-        {"ome": content} if is_new else {"multiscales": [{**multiscale, "version": version}]}
-    )
+    content = {"version": version, "multiscales": [multiscale], "omero": omero} if is_new else {}
+    old = {"multiscales": [{**multiscale, "version": version}], "omero": omero}
+    attributes = {"ome": content} if is_new else old
     group = tessarr.create_group(path, zarr_format=3 if is_new else 2, attributes=attributes)
     for number, values in enumerate(levels):
         chunks = (1, 1, min(256, values.shape[2]), min(256, values.shape[3]))

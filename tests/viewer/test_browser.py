@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tessarr
 from tessarr.cli import main
 from tessarr.web.viewer.show import ViewerFrame
 
@@ -112,6 +114,7 @@ def test_image_pans_zooms_and_slides(view: View, stores: Stores, capsys: Any, ve
     viewer.press("c", "ArrowRight")
     viewer.wait_for_slice("1,2,y,x")
     viewer.wait_for_position("z", "4 micrometer")
+    viewer.wait_for_position("c", "GFP")
     steps = {step for request in viewer.requests for step in re.findall(r"%3A(\d+)&", request)}
     assert "1" not in steps
     viewer.zoom_to_full_resolution()
@@ -209,6 +212,24 @@ def test_broken_nodes_show_their_errors_and_hide_nothing(view: View, stores: Sto
     tree.get_by_role("button", name="damaged").click()
     page.get_by_text("cannot decode chunk (0, 0)").wait_for()
     tree.get_by_role("button", name="good").click()
+    viewer.wait_for_slice("y,x")
+
+
+@pytest.mark.parametrize("size", [40, 1200])
+def test_repaired_chunk_is_shown_after_another_attempt(
+    view: View, tmp_path: Path, size: int
+) -> None:
+    """The size 1200 has tiles, whose requests are cached apart from those of small planes."""
+    array = tessarr.create_array(tmp_path, shape=(size, size), dtype="i4", chunks=(size, size))
+    array[:] = np.arange(size)
+    chunk = tmp_path / "c" / "0" / "0"
+    content = chunk.read_bytes()
+    chunk.write_bytes(b"damaged")
+    viewer = view(tmp_path)
+    page = viewer.open()
+    page.get_by_text("cannot decode chunk (0, 0)").wait_for()
+    chunk.write_bytes(content)
+    page.get_by_role("button", name="Try again").click()
     viewer.wait_for_slice("y,x")
 
 

@@ -2,6 +2,8 @@
 import { useDataContext } from '@h5web/app';
 import type { FallbackProps } from 'react-error-boundary';
 
+import { forgetErrors } from './tiles';
+
 export function Failure({ error, resetErrorBoundary }: FallbackProps) {
   const { entitiesStore, valuesStore } = useDataContext();
   return (
@@ -12,6 +14,7 @@ export function Failure({ error, resetErrorBoundary }: FallbackProps) {
         onClick={() => {
           entitiesStore.evictErrors();
           valuesStore.evictErrors();
+          forgetErrors();
           resetErrorBoundary();
         }}
       >

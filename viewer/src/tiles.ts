@@ -163,6 +163,15 @@ function listSteps(base: Size): Size[] {
   }
 }
 
+/** Forget failed requests, so that the next picture sends them again. */
+export function forgetErrors(): void {
+  for (const [key, tile] of cache) {
+    if (tile instanceof Error) {
+      cache.delete(key);
+    }
+  }
+}
+
 function dropOldTiles(): void {
   for (const [key, tile] of cache) {
     if (cache.size <= MAX_CACHED_TILES) {

@@ -382,6 +382,17 @@ def test_malformed_image_is_plain_group(attributes: Any) -> None:
     assert client.node()["kind"] == "group"
 
 
+def test_channels_of_image_are_labels() -> None:
+    omero = {"channels": [{"label": "DAPI"}, {"label": "GFP"}]}
+    axes = [{"name": "c", "type": "channel"}, {"name": "x", "type": "space"}]
+    multiscale = {"axes": axes, "datasets": [{"path": "0"}]}
+    attributes = {"ome": {"multiscales": [multiscale], "omero": omero}}
+    g = tessarr.create_group(None, attributes=attributes)
+    g.create_array("0", data=np.zeros((2, 8)))
+    channel, x = Client(g).get("coordinates?path=0").json
+    assert (channel["labels"], x) == (["DAPI", "GFP"], None)
+
+
 def test_missing_level_is_left_out() -> None:
     root = image("0.5", [(1, 8, 8), (1, 4, 4), (1, 2, 2)])
     del root["img/s1"]

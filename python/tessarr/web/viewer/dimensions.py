@@ -84,7 +84,8 @@ def read_coordinates(
     -------
     list
         For each axis: ``unit``; ``positions``, numbers or None; and ``labels``, text or None.
-        Times have labels and positions. Axes of images have positions in physical units.
+        Times have labels only. Axes of images have positions in physical units, and channels have
+        their names as labels.
     """
     axes: list[JSONObject | None] = []
     for number, name in enumerate(find_names(array, image)):
@@ -130,6 +131,8 @@ def _describe_values(values: npt.NDArray[Any], attributes: JSONObject) -> JSONOb
 def _scale_axis(image: OmeImage, level: ImageLevel, number: int, length: int) -> JSONObject | None:
     scale, translation = level.scale[number], level.translation[number]
     unit = image.axes[number].unit
+    if image.axes[number].is_channel and len(image.channels) == length:
+        return {"unit": None, "positions": None, "labels": list(image.channels)}
     if length > _MAX_LENGTH or (unit is None and (scale, translation) == (1.0, 0.0)):
         return None  # positions would repeat the indices
     positions = (np.arange(length) * scale + translation).tolist()

@@ -23,10 +23,13 @@ class ImageAxis:
         The name, such as ``"z"``.
     unit
         The unit, such as ``"micrometer"``, or None.
+    is_channel
+        Whether the axis has a channel at each index.
     """
 
     name: str
     unit: str | None
+    is_channel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,13 @@ class OmeImage:
         The axes of all levels.
     levels
         The levels; the first one has the full resolution.
+    channels
+        The names of the channels, if the image has them.
     """
 
     axes: tuple[ImageAxis, ...]
     levels: tuple[ImageLevel, ...]
+    channels: tuple[str, ...] = ()
 
 
 def parse_image(attributes: JSONObject, path: str) -> OmeImage | None:
@@ -86,14 +92,23 @@ def parse_image(attributes: JSONObject, path: str) -> OmeImage | None:
         levels = tuple(_parse_level(dataset, path, len(axes)) for dataset in multiscale["datasets"])
     except (KeyError, IndexError, TypeError, ValueError):
         return None  # not an image, or one that breaks its specification
-    return OmeImage(axes, levels) if levels else None
+    return OmeImage(axes, levels, _parse_channels(source)) if levels else None
+
+
+def _parse_channels(source: JSONObject) -> tuple[str, ...]:
+    try:
+        omero: Any = source["omero"]
+        return tuple(str(channel["label"]) for channel in omero["channels"])
+    except (KeyError, TypeError):
+        return ()
 
 
 def _parse_axis(axis: Any) -> ImageAxis:
     if isinstance(axis, str):  # version 0.3
-        return ImageAxis(axis, None)
+        return ImageAxis(axis, None, axis == "c")
     unit = axis.get("unit")
-    return ImageAxis(str(axis["name"]), None if unit is None else str(unit))
+    is_channel = axis.get("type") == "channel"
+    return ImageAxis(str(axis["name"]), None if unit is None else str(unit), is_channel)
 
 
 def _parse_level(dataset: Any, path: str, rank: int) -> ImageLevel:
