@@ -40,12 +40,16 @@ def test_view_opens_browser_at_secret_address(
     tessarr.create_group("data.zarr")
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(Server, "run", Server.stop)
     code, out, _ = run("view", "data.zarr")
     assert code == 0
     assert opened == [out.splitlines()[0]]
     assert len(opened[0].split("/")[3]) >= 32
     assert run("view", "data.zarr", "--no-open")[0] == 0
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    assert run("view", "data.zarr")[0] == 0
     assert len(opened) == 1
 
 

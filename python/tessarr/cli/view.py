@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import webbrowser
 from typing import TYPE_CHECKING, Final
 
@@ -66,7 +68,13 @@ def _run(arguments: argparse.Namespace) -> int:
         configure(chunk_cache_bytes=_CACHE_FACTOR * _engine.chunk_cache_bytes())
     url = server.add(build_viewer(node))
     print(f"{url}\nCtrl-C ends the server", flush=True)
-    if not arguments.no_open:
+    if not arguments.no_open and _has_desktop():
         webbrowser.open(url)
     server.run()
     return 0
+
+
+def _has_desktop() -> bool:
+    """Return whether a browser has a window: one for terminals would take over the terminal."""
+    variables = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    return sys.platform != "linux" or any(os.environ.get(name) for name in variables)
