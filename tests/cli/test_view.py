@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
 
 import tessarr
@@ -51,6 +52,23 @@ def test_view_opens_browser_at_secret_address(
         monkeypatch.delenv(name, raising=False)
     assert run("view", "data.zarr")[0] == 0
     assert len(opened) == 1
+
+
+def test_view_shows_hdf5_file(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with h5py.File("data.h5", "w") as file:
+        file["a"] = [[1, 2], [3, 4]]
+
+    def fetch_text(server: Server) -> None:
+        server.start()
+        token = next(iter(server.application._sites))
+        url = f"http://127.0.0.1:{server.port}/{token}/api/text?path=a"
+        with urllib.request.urlopen(url) as response:
+            print(json.load(response)["cells"])
+        server.stop()
+
+    monkeypatch.setattr(Server, "run", fetch_text)
+    code, out, _ = run("view", "data.h5", "--no-open")
+    assert (code, out.splitlines()[-1]) == (0, "[['1', '2', '3', '4']]")
 
 
 def test_view_of_absent_node_is_reported(here: Path, run: Run) -> None:
