@@ -37,6 +37,8 @@ FIRST_HITS = {
     "parallel writes": "guide/concurrency.html",
     "rechunk": "guide/copying.html",
     "compression": "guide/codecs.html",
+    "viewer": "guide/viewer.html",
+    "heat map": "guide/viewer.html",
     "too many files": "faq.html",
     "troubleshooting": "faq.html",
     "changelog": "changelog.html",
