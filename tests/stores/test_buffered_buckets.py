@@ -19,7 +19,8 @@ def test_other_store_objects_of_a_bucket_see_buffered_elements(cloud: Cloud, ope
     if opened == "array":
         other = tessarr.open_array(cloud.url("g/a"), mode="r+", storage_options=options)
     else:
-        other = tessarr.open_group(cloud.url("g"), mode="r+", storage_options=options)["a"]
+        group = tessarr.open_group(cloud.url("g"), mode="r+", storage_options=options)
+        other = group.get_array("a")
     with array.buffered():
         array[0] = 1
         assert other[:2].tolist() == [1, 0]
