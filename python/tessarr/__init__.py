@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         TempStore,
         ZipStore,
     )
+    from tessarr.web.store.server import StoreServer, serve
 
 __all__ = [
     "BZ2",
@@ -105,6 +106,7 @@ __all__ = [
     "ProcessSynchronizer",
     "Quantize",
     "SQLiteStore",
+    "StoreServer",
     "TempStore",
     "ThreadSynchronizer",
     "Unreadable",
@@ -151,6 +153,7 @@ __all__ = [
     "save",
     "save_array",
     "save_group",
+    "serve",
     "storage",
     "stores",
     "tree",
@@ -172,6 +175,7 @@ _LAZY_NAMES = {
     "MemoryStore": "stores",
     "NestedDirectoryStore": "stores",
     "SQLiteStore": "stores",
+    "StoreServer": "web.store.server",
     "TempStore": "stores",
     "ZipStore": "stores",
     "BZ2": "codecs",
@@ -208,6 +212,7 @@ _LAZY_NAMES = {
     "save": "api.save",
     "save_array": "api.save",
     "save_group": "api.save",
+    "serve": "web.store.server",
     "tree": "api.hierarchy",
 }
 

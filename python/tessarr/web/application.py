@@ -3,16 +3,19 @@
 The first segment of a path is the token of a site: ``/TOKEN/api/node``. A request is refused with
 status 403 unless all of these hold:
 
-- The token is that of a site. Other programs and users of the machine do not know it.
+- The token is that of a site, or there is a site without a token, whose paths begin at the root.
+  Other programs and users of the machine do not know the token.
 - The header Host names this server. A page of another site cannot reach the server through a name
   that resolves to a loopback address (DNS rebinding).
-- The header Origin, if present, is the server itself. Scripts of other pages get no response.
+- The header Origin, if present, is the server itself or an origin that the site allows. Scripts of
+  other pages get no response.
 
 Sites see the token as a part of ``root_path``, as applications of a Starlette ``Mount`` do.
 """
 
 from __future__ import annotations
 
+import logging
 from ipaddress import ip_address
 from secrets import compare_digest, token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -28,6 +31,8 @@ _Receive: TypeAlias = "Callable[[], Awaitable[_Message]]"
 _Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
 Site: TypeAlias = "Callable[[_Message, _Receive, _Send], Awaitable[None]]"
 """An ASGI application."""
+
+_log: Final = logging.getLogger("tessarr.web")
 
 _HEADERS: Final = [
     (b"x-content-type-options", b"nosniff"),
@@ -55,14 +60,24 @@ class Application:
     """
 
     def __init__(self, host: str, names: Iterable[str] = ()) -> None:
-        self._sites: dict[str, Site] = {}
+        self._sites: dict[str, tuple[Site, frozenset[str]]] = {}
         self._names = {name.lower() for name in (host, *names)} | _LOOPBACK_NAMES
         self._accepts_addresses = not is_loopback(host)
 
-    def add(self, site: Site, token: str | None = None) -> str:
-        """Add a site and return its token: the first segment of its paths."""
+    def add(self, site: Site, token: str | None = None, origins: Iterable[str] = ()) -> str:
+        """Add a site and return its token: the first segment of its paths.
+
+        Parameters
+        ----------
+        site
+            The site.
+        token
+            The token, by default a random one; "" for a site whose paths begin at the root.
+        origins
+            The origins of other pages that may send requests to the site; "*" means all.
+        """
         token = token_urlsafe(24) if token is None else token
-        self._sites[token] = site
+        self._sites[token] = site, frozenset(origins)
         return token
 
     def is_known_host(self, host: str) -> bool:
@@ -81,10 +96,14 @@ class Application:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close"})
             return
-        token, _, _ = scope["path"].lstrip("/").partition("/")
-        site = self._find_site(token)
-        refusal = self._refuse(scope) if site else "the address lacks the token of this server"
-        if site is None or refusal:
+        token, _, _ = scope["path"].removeprefix("/").partition("/")
+        token = self._find_token(token)
+        if token is None:
+            await _send_refusal(send, "the address lacks the token of this server")
+            return
+        site, origins = self._sites[token]
+        refusal = self._refuse(scope, origins)
+        if refusal:
             await _send_refusal(send, refusal)
             return
 
@@ -93,24 +112,30 @@ class Application:
                 message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
             await send(message)
 
-        inner = {**scope, "root_path": f"{scope.get('root_path', '')}/{token}"}
-        await site(inner, receive, send_with_headers)
+        root = f"/{token}" if token else ""
+        inner = {**scope, "root_path": f"{scope.get('root_path', '')}{root}"}
+        try:
+            await site(inner, receive, send_with_headers)
+        except Exception:
+            _log.exception("a request failed: %s", scope["method"])
+            raise  # the server responds with the status 500, or closes the connection
 
-    def _find_site(self, token: str) -> Site | None:
-        """Return the site of a token; the time does not depend on the token."""
-        sent = token.encode()
-        matches = [site for own, site in self._sites.items() if compare_digest(own.encode(), sent)]
-        return matches[0] if matches else None
+    def _find_token(self, sent: str) -> str | None:
+        """Return the token of the site of a request; the time does not depend on what was sent."""
+        matches = [own for own in self._sites if compare_digest(own.encode(), sent.encode())]
+        return next(iter(matches), "" if "" in self._sites else None)
 
-    def _refuse(self, scope: _Message) -> str:
+    def _refuse(self, scope: _Message, origins: frozenset[str]) -> str:
         """Return why a request is refused, or ""."""
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
         if not self.is_known_host(host):
             return f"host {host!r} is not this server; see the option --allow-host"
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            return f"the request comes from another site: {origin!r}"
+        if origin is None or origin in origins or "*" in origins:
+            return ""
+        if urlsplit(origin).netloc.lower() != host.lower():
+            return f"the request comes from another site: {origin!r}; see the option --cors"
         return ""
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-from threading import Thread
-from typing import TYPE_CHECKING, Any
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
 
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.web.application import Application
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Server", "check_packages"]
 
+_STOP_TIMEOUT_S: Final = 5.0
+
 
 def check_packages() -> None:
     """Raise an `UnsupportedError` unless starlette and uvicorn are installed."""
@@ -23,7 +25,7 @@ def check_packages() -> None:
         import starlette
         import uvicorn
     except ImportError as error:
-        message = f"the viewer needs the package {error.name}: pip install 'tessarr[view]'"
+        message = f"the server needs the package {error.name}: pip install 'tessarr[view]'"
         raise UnsupportedError(message, kind="missing_package") from error
     del starlette, uvicorn
 
@@ -59,14 +61,15 @@ class Server:
         self._host = host
         config = uvicorn.Config(
             self.application,  # type: ignore[arg-type, unused-ignore] # looser ASGI types
-            log_level="warning",
+            log_level="critical",  # `Application` logs errors, but not cancellations at the end
             access_log=False,
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=1,
         )
         self._uvicorn = uvicorn.Server(config)
-        self._thread: Thread | None = None
+        self._ended = Event()  # Ctrl-C in `Thread.join` would mark the thread as ended
+        self._ended.set()
 
     @property
     def port(self) -> int:
@@ -74,35 +77,46 @@ class Server:
         port: int = self._socket.getsockname()[1]
         return port
 
-    def add(self, site: Site) -> str:
-        """Add a site and return its URL, which contains the token."""
+    def add(self, site: Site, token: str | None = None, origins: Iterable[str] = ()) -> str:
+        """Add a site and return its URL, which contains the token; see `Application.add`."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         if host in {"", "0.0.0.0", "[::]"}:  # noqa: S104 (the user passes it)
             host = socket.gethostname()
-        return f"http://{host}:{self.port}/{self.application.add(site)}/"
+        token = self.application.add(site, token, origins)
+        return f"http://{host}:{self.port}/{token}/" if token else f"http://{host}:{self.port}/"
 
     def run(self) -> None:
-        """Answer requests until Ctrl-C."""
+        """Answer requests until Ctrl-C.
+
+        Requests run in other threads, so that Ctrl-C does not wait for a store that hangs.
+        """
+        self.start()
         try:
-            self._uvicorn.run(sockets=[self._socket])
+            self.wait()
         except KeyboardInterrupt:
-            pass  # uvicorn has closed all connections and repeats the signal
+            pass
         finally:
-            self._socket.close()
+            self.stop()
 
     def start(self) -> None:
         """Answer requests in a thread that ends with the process, or at `stop`."""
-        arguments: dict[str, Any] = {"sockets": [self._socket]}
-        self._thread = Thread(
-            target=self._uvicorn.run, kwargs=arguments, name="tessarr-web", daemon=True
-        )
-        self._thread.start()
+        self._ended.clear()
+        Thread(target=self._answer, name="tessarr-web", daemon=True).start()
+
+    def _answer(self) -> None:
+        try:
+            self._uvicorn.run(sockets=[self._socket])
+        finally:
+            self._ended.set()
+
+    def wait(self) -> None:
+        """Wait for `stop` in another thread, or for Ctrl-C."""
+        self._ended.wait()
 
     def stop(self) -> None:
-        """End the thread of `start` and close the port."""
+        """End the thread of `start` and close the port; requests that hang do not delay it."""
         self._uvicorn.should_exit = True
-        if self._thread is not None:
-            self._thread.join()
+        self._ended.wait(_STOP_TIMEOUT_S)
         self._socket.close()
 
 

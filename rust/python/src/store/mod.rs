@@ -316,12 +316,24 @@ impl Store {
     }
 
     /// Return a reader of parts of the value of `key`; None if it is missing.
+    ///
+    /// The first request of a remote store fetches only `byte_range`: the first byte, counted from
+    /// the end if negative, and the byte after the last one.
+    #[pyo3(signature = (key, byte_range = None))]
     fn open_value(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = text)] key: &str,
+        byte_range: Option<(i64, Option<i64>)>,
     ) -> PyResult<Option<ValueReader>> {
-        let opened = py.detach(|| self.inner.open(key, engine::ReadHint::UnknownRanges));
+        let hint = match byte_range {
+            Some((first, None)) if first < 0 => engine::ReadHint::Suffix(first.unsigned_abs()),
+            Some((first, Some(end))) if 0 <= first && first < end => {
+                engine::ReadHint::Range { offset: first as u64, count: (end - first) as u64 }
+            }
+            _ => engine::ReadHint::UnknownRanges,
+        };
+        let opened = py.detach(|| self.inner.open(key, hint));
         Ok(opened.map_err(|error| to_py(py, error.at_key(key)))?.map(ValueReader))
     }
 
