@@ -95,9 +95,11 @@ def test_interrupt_does_not_wait_for_hanging_store(here: Path) -> None:
 
 
 def test_serve_absent_folder_fails(run: Run, here: Path) -> None:
-    code, out, err = run("serve", "none.zarr")
-    assert (code, out) == (1, "")
-    assert "there is no such folder" in err
+    tessarr.create_group(here / "weather.zarr").create_group("site")
+    for path, name in (("wether.zarr", "weather.zarr"), ("weather.zarr/sit", "site")):
+        code, out, err = run("serve", path)
+        assert (code, out) == (1, "")
+        assert f"did you mean {name!r}" in err
 
 
 def test_serve_used_port_fails(run: Run, data: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import tessarr
 from stores.clouds import Cloud
 from stores.servers import file_server
+from tessarr.store import Store
 from tessarr.store.object.open import open_object_url
 
 SIZE = 3 << 20
@@ -26,6 +27,26 @@ def send(url: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, 
             return response.status, dict(response.headers), response.read()
     except HTTPError as error:
         return error.code, dict(error.headers), error.read()
+
+
+def test_each_store_is_served(store: Store) -> None:
+    """Values, parts, sizes and listings are those of the store."""
+    store.put("a/v", VALUE[:5000])
+    store.put("a/empty", b"")
+    with tessarr.serve(store, listing=True) as server:
+        assert send(f"{server.url}a/v")[2] == VALUE[:5000]
+        assert send(f"{server.url}a/v", range="bytes=10-19")[2] == VALUE[10:20]
+        assert send(f"{server.url}a/v", range="bytes=-10")[2] == VALUE[4990:5000]
+        assert send(f"{server.url}a/v", range="bytes=4990-9999")[2] == VALUE[4990:5000]
+        assert send(f"{server.url}a/v", range="bytes=5000-")[0] == 416
+        status, headers, _ = send(f"{server.url}a/v", "HEAD")
+        assert (status, headers["content-length"]) == (200, "5000")
+        if "etag" in headers:
+            assert send(f"{server.url}a/v", if_none_match=headers["etag"])[0] == 304
+        assert send(f"{server.url}a/empty")[::2] == (200, b"")
+        assert send(f"{server.url}a/empty", range="bytes=0-")[0] == 416
+        assert send(f"{server.url}a/none")[0] == send(f"{server.url}a")[0] == 404
+        assert b'href="v"' in send(f"{server.url}a/")[2]
 
 
 def check_requests(proxy: Any, url: str) -> None:

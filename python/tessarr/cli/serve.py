@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tessarr.cli.node_argument import add_node_verb, get_node_argument
 from tessarr.cli.output import format_json
 from tessarr.cli.view import add_server_options
+from tessarr.errors import NotFoundError
 
 if TYPE_CHECKING:
     import argparse
@@ -50,17 +51,23 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from tessarr.web.store.server import serve
 
-    store, path = get_node_argument(arguments).resolve()
-    with serve(
-        store,
-        path=path,
-        host=arguments.host,
-        port=arguments.port,
-        token=not arguments.no_token,
-        cors=arguments.cors,
-        listing=arguments.listing,
-        allow_hosts=arguments.allow_host,
-    ) as server:
+    location = get_node_argument(arguments)
+    store, path = location.resolve()
+    try:
+        server = serve(
+            store,
+            path=path,
+            host=arguments.host,
+            port=arguments.port,
+            token=not arguments.no_token,
+            cors=arguments.cors,
+            listing=arguments.listing,
+            allow_hosts=arguments.allow_host,
+        )
+    except NotFoundError:
+        location.open()  # raises the error with similar names
+        raise
+    with server:
         if arguments.json:
             facts = {"url": server.url, "links": server.links, "note": server.note}
             print(format_json(facts), flush=True)

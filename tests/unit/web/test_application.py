@@ -57,6 +57,39 @@ def test_request_of_own_origin_is_answered(app: Application) -> None:
     assert send_request(app, "/secret/api/node", **own).status == 200
 
 
+def test_request_of_allowed_origin_is_answered(app: Application) -> None:
+    site = build_viewer(tessarr.create_group(None))
+    app.add(site, "open", ["https://example.org"])
+    app.add(site, "all", ["*"])
+    for token, origin, status in (
+        ("open", "https://example.org", 200),
+        ("open", "https://example.org:80", 403),
+        ("all", "https://evil.example", 200),
+        ("secret", "https://example.org", 403),
+    ):
+        assert send_request(app, f"/{token}/api/node", origin=origin).status == status
+
+
+def test_site_without_token_has_all_other_paths(app: Application) -> None:
+    array = tessarr.create_array(None, shape=(1,), dtype="u1")
+    app.add(build_viewer(array), "")
+    assert send_request(app, "/api/node").json["kind"] == "array"
+    assert send_request(app, "/secret/api/node").json["kind"] == "group"
+    assert send_request(app, "/api/node", host="evil.example").status == 403
+
+
+def test_error_of_site_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    app = Application("127.0.0.1")
+    app.add(fail, "secret")
+    with pytest.raises(RuntimeError):
+        send_request(app, "/secret/")
+    assert "RuntimeError: broken" in caplog.text
+    assert "secret" not in caplog.messages
+
+
 def test_public_address_accepts_addresses_and_listed_names() -> None:
     app = Application("0.0.0.0", ["lab.example"])
     known = ["10.0.0.1:80", "[fe80::1]", "Lab.example", "localhost"]

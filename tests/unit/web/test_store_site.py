@@ -469,7 +469,7 @@ def test_absent_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="there is no such folder"):
         tessarr.serve(tmp_path / "none.zarr")
     (tmp_path / "text").write_text("text")
-    with pytest.raises(NotFoundError, match="there is no such folder"):
+    with pytest.raises(NotFoundError, match="it is a file"):
         tessarr.serve(tmp_path / "text")
 
 

@@ -174,8 +174,14 @@ def _open_root(
     """Return a store whose root is a path in the store."""
     opened, prefix = locate_node(store, "r", path, storage_options=storage_options)
     folder = get_folder(opened)
-    if folder is not None and not Path(folder, prefix).is_dir():
-        message = f"cannot serve {str(Path(folder, prefix))!r}: there is no such folder"
+    location = None if folder is None else Path(folder, prefix)
+    if location is not None and not location.is_dir():
+        reason = (
+            "it is a file, and neither a Zip file nor a database"
+            if location.is_file()
+            else "there is no such folder"
+        )
+        message = f"cannot serve {str(location)!r}: {reason}"
         raise NotFoundError(message, kind="node_not_found", path=prefix)
     return PrefixStore(opened, prefix) if prefix else opened
 
