@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 import tessarr
 from tessarr.errors import ArgumentError
 from tessarr.web.application import Application, is_loopback
-from tessarr.web.server import Server
+from tessarr.web.server import Server, _bind
 from tessarr.web.viewer.site import build_viewer
 from unit.web.asgi import send_request
 
@@ -143,3 +144,11 @@ def test_sites_of_server_have_different_tokens(server: Server) -> None:
 def test_port_in_use_is_reported(server: Server) -> None:
     with pytest.raises(ArgumentError, match=f"cannot listen on '127.0.0.1', port {server.port}"):
         Server(port=server.port)
+
+
+def test_connections_send_without_delay() -> None:
+    """A body does not wait until the client acknowledges the headers."""
+    with _bind("127.0.0.1", 0) as bound, socket.create_connection(bound.getsockname()):
+        accepted, _ = bound.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0

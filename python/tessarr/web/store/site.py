@@ -45,6 +45,7 @@ _JSON_NAMES: Final = frozenset({".zarray", ".zattrs", ".zgroup", ".zmetadata"})
 _REQUEST_HEADERS: Final = ("Range", "If-Match", "If-None-Match", "If-Range", "Cache-Control")
 _RESPONSE_HEADERS: Final = ("Accept-Ranges", "Content-Length", "Content-Range", "ETag")
 _PREFLIGHT_AGE_S: Final = 3600
+_PIECE_BYTES: Final = 256 << 10
 
 
 def build_store_site(store: Store, *, listing: bool = False, origins: Iterable[str] = ()) -> Site:
@@ -137,7 +138,7 @@ class _StoreSite:
             while True:
                 position += len(block)
                 has_more = position < stop
-                await send({"type": "http.response.body", "body": block, "more_body": has_more})
+                await _send_block(send, block, has_more=has_more)
                 if not has_more or disconnected.done():
                     return
                 block = await self._source.read(value, position)
@@ -146,6 +147,14 @@ class _StoreSite:
             _log.warning("the value of %r was sent in part: %s", key, error)
         finally:
             disconnected.cancel()
+
+
+async def _send_block(send: Any, block: bytes, *, has_more: bool) -> None:
+    """Send a block in pieces, because the server copies what a slow client does not receive."""
+    for start in range(0, max(len(block), 1), _PIECE_BYTES):
+        end = start + _PIECE_BYTES
+        body = {"body": block[start:end], "more_body": has_more or end < len(block)}
+        await send({"type": "http.response.body", **body})
 
 
 async def _wait_for_disconnect(receive: Any) -> None:

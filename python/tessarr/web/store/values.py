@@ -23,10 +23,10 @@ __all__ = ["OpenedValue", "ValueSource"]
 T = TypeVar("T")
 
 _MIN_THREADS: Final = 16
-_MAX_BLOCK_BYTES: Final = 16 << 20
+_MAX_BLOCK_BYTES: Final = 8 << 20
 _MIN_BLOCK_BYTES: Final = 1 << 20
-_TOTAL_BYTES: Final = 256 << 20
-"""The memory that concurrent responses share."""
+_TOTAL_BYTES: Final = 128 << 20
+"""The memory that the blocks of concurrent responses share."""
 _MAX_ATTEMPTS: Final = 5
 """The number of attempts to open a value that other writers replace."""
 
