@@ -12,7 +12,7 @@ from tessarr.errors import StoreError
 from tessarr.web.store.requests import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from tessarr._engine import ValueReader
     from tessarr.store import Store
@@ -66,7 +66,7 @@ class ValueSource:
         return await run_sync(function, *arguments, abandon_on_cancel=True, limiter=self._limiter)
 
     @contextmanager
-    def count_response(self) -> Iterator[None]:
+    def count_response(self) -> Generator[None]:
         """Count a response whose blocks are in memory."""
         self._active += 1
         try:
