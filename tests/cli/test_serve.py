@@ -56,7 +56,7 @@ def test_serve_answers_until_interrupted(program: Any, data: Path) -> None:
     with running(program("serve", data, "--json")) as (process, facts):
         assert tessarr.open_array(facts["url"], mode="r")[1, 2] == 7
         assert set(facts["links"]) >= {"neuroglancer", "vizarr", "zarr-python", "TensorStore"}
-        assert stop(process) == (130, "\ntessarr: interrupted\n")
+        assert stop(process) == (0, "")
 
 
 HANGING = """
@@ -89,9 +89,8 @@ def test_interrupt_does_not_wait_for_hanging_store(here: Path) -> None:
             client.sendall(b"GET /hang HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert process.stderr.readline() == b"hangs\n"
             code, errors = stop(process)
-    assert code == 130
+    assert code == 0
     assert "Traceback" not in errors
-    assert errors.endswith("tessarr: interrupted\n")
 
 
 def test_serve_absent_folder_fails(run: Run, here: Path) -> None:
@@ -132,7 +131,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("interrupted")
 def test_serve_prints_links(run: Run, data: Path) -> None:
     code, out, _ = run("serve", data, "--no-token", "--host", "localhost")
-    assert code == 130
+    assert code == 0
     names = [line.split()[0] for line in out.splitlines()]
     links = ["tessarr", "zarr-python", "TensorStore", "neuroglancer", "vizarr"]
     assert names == ["address", *links, "Ctrl-C"]

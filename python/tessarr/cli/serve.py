@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tessarr.cli.node_argument import add_node_verb, get_node_argument
@@ -73,7 +74,8 @@ def _run(arguments: argparse.Namespace) -> int:
             print(format_json(facts), flush=True)
         else:
             _print_links(server)
-        server.wait()
+        with suppress(KeyboardInterrupt):  # the end that the output names
+            server.wait()
     return 0
 
 
