@@ -16,6 +16,7 @@ import pytest
 
 import tessarr
 from tessarr._engine import BufferScope
+from tessarr.errors import ArgumentError
 from tessarr.stores import MemoryStore
 
 
@@ -179,6 +180,27 @@ def test_failing_array_does_not_prevent_others_of_the_group() -> None:
     saved: Any = tessarr.open_group(store.inner, mode="r")
     assert [saved[name][::2].tolist() for name in names] == [[0, 1], [1, 1]]
     block.discard()
+
+
+def test_store_that_uses_the_chunk_it_receives_raises() -> None:
+    """A store or a generator that Python closes in the store does not wait for itself."""
+    array, store = created()
+    replace = store.replace
+
+    def use_array(key: str, *values: Any) -> bool:
+        if key == "c/0":
+            array[0]
+        return replace(key, *values)
+
+    store.replace = use_array  # type: ignore[method-assign]
+    with pytest.raises(ArgumentError, match="its own array"), array.buffered():
+        array[0] = 1
+        array[2] = 3
+    store.replace = replace  # type: ignore[method-assign]
+    assert stored(store)[:4] == [0, 0, 3, 0]
+    with array.buffered():
+        pass
+    assert stored(store)[:4] == [1, 0, 3, 0]
 
 
 def test_interrupt_during_the_end_keeps_the_rest() -> None:

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::{current, ThreadId};
 
 use super::lock;
 use super::memory::{BufferMemory, Charge};
@@ -26,8 +27,8 @@ pub(super) enum State {
     #[default]
     Empty,
     Some(ChargedNode),
-    /// A thread stores it, in the process with this fork generation.
-    Storing(u64),
+    /// This thread stores it, in the process with this fork generation.
+    Storing(u64, ThreadId),
     /// It is stored, or it had no elements. It leaves the buffer and takes no more elements.
     Stored,
 }
@@ -48,13 +49,13 @@ impl State {
     pub(super) fn node(&self) -> Option<&Node> {
         match self {
             State::Some(charged) => Some(&charged.node),
-            State::Empty | State::Storing(_) | State::Stored => None,
+            State::Empty | State::Storing(..) | State::Stored => None,
         }
     }
 
     /// Take the node to store it; None: the state has none.
     pub(super) fn start_storing(&mut self) -> Option<ChargedNode> {
-        match std::mem::replace(self, State::Storing(fork::generation())) {
+        match std::mem::replace(self, State::Storing(fork::generation(), current().id())) {
             State::Some(node) => Some(node),
             // A thread that is about to put elements here starts again.
             State::Empty => {
@@ -82,12 +83,17 @@ impl BufferedChunk {
         let mut wait = Wait::unlimited();
         loop {
             let result = self.with(|state| match *state {
-                State::Storing(generation) => Err(generation),
+                State::Storing(generation, thread) => Err((generation, thread)),
                 _ => Ok(work(state)),
             });
             match result {
                 Ok(result) => return result,
-                Err(generation) if generation == fork::generation() => wait.step()?,
+                Err((generation, thread)) if generation == fork::generation() => {
+                    if thread == current().id() {
+                        return Err(Error::argument(STORED_BY_THIS_THREAD));
+                    }
+                    wait.step()?;
+                }
                 Err(_) => return Err(Error::argument(FORKED_WHILE_STORING)),
             }
         }
@@ -111,6 +117,10 @@ impl BufferedChunk {
         self.has_failed.store(failed, Ordering::Relaxed);
     }
 }
+
+/// Waiting would never end.
+const STORED_BY_THIS_THREAD: &str =
+    "the store or a codec used the chunk that it was storing: it cannot use its own array";
 
 /// The outcome is unknown in this process.
 const FORKED_WHILE_STORING: &str = "another thread was storing it when this process was forked";

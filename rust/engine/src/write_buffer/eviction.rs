@@ -67,7 +67,7 @@ fn add_candidates(number: usize, buffered: &BufferedArray, candidates: &mut Vec<
         let level = array.level(&grid::bounds(&array.dim_grids, &cell).1)?;
         let measure = |state: &mut State| match state {
             State::Some(charged) => Some((charged.node.is_full(&level), charged.charge.bytes())),
-            State::Empty | State::Storing(_) | State::Stored => None,
+            State::Empty | State::Storing(..) | State::Stored => None,
         };
         if let Some((is_full, bytes)) = chunk.with(measure) {
             let last_write = chunk.last_write();

@@ -105,7 +105,7 @@ impl WriteBuffer {
             self.with(|buffered| buffered.chunks.values().cloned().collect());
         let bytes = |state: &mut State| match state {
             State::Some(charged) => charged.node.bytes(),
-            State::Empty | State::Storing(_) | State::Stored => 0,
+            State::Empty | State::Storing(..) | State::Stored => 0,
         };
         chunks.iter().map(|chunk_buffer| chunk_buffer.with(bytes)).sum()
     }
@@ -263,7 +263,7 @@ impl WriteBuffer {
         state: &mut State,
     ) -> Result<PutOutcome> {
         let portion = &chunk.portion;
-        if let State::Storing(_) | State::Stored = state {
+        if let State::Storing(..) | State::Stored = state {
             return Ok(PutOutcome::Stored);
         }
         let is_tight = !self.memory.has_room(portion.level.decoded_bytes);
@@ -390,7 +390,7 @@ pub unsafe fn read(
             }
             State::Empty if rest_is_delivered => Ok(Some(Coverage::All)),
             State::Empty => Ok(Some(Coverage::Some(Vec::new()))),
-            State::Storing(_) | State::Stored => Ok(None),
+            State::Storing(..) | State::Stored => Ok(None),
         };
         loop {
             let mut found = buffers.iter().filter_map(|buffer| Some((buffer, buffer.find(chunk.cell)?)));
