@@ -187,10 +187,10 @@ def test_store_that_uses_the_chunk_it_receives_raises() -> None:
     array, store = created()
     replace = store.replace
 
-    def use_array(key: str, *values: Any) -> bool:
+    def use_array(key: str, data: bytes | None, expected: bytes | None) -> bool:
         if key == "c/0":
             array[0]
-        return replace(key, *values)
+        return replace(key, data, expected)
 
     store.replace = use_array  # type: ignore[method-assign]
     with pytest.raises(ArgumentError, match="its own array"), array.buffered():
