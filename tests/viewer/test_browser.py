@@ -238,6 +238,35 @@ def test_unknown_node_in_address_is_reported(view: View, stores: Stores) -> None
     page.get_by_role("alert").get_by_text("there is no array or group 'nothing'").wait_for()
 
 
+def test_damaged_address_is_reported(view: View, stores: Stores) -> None:
+    viewer = view(stores("broken"))
+    viewer.open("/%E0%A4%A").get_by_role("alert").get_by_text("no array or group").wait_for()
+    viewer.open("/good?colors=constructor&slice=-1,NaN&min=x")
+    viewer.wait_for_slice("y,x")
+
+
+def test_markup_in_names_and_attributes_is_text(view: View, tmp_path: Path) -> None:
+    markup = "<img src=x onerror='window.hasRun = true'>"
+    settings: Any = {"attributes": {markup: markup, "units": markup}}
+    group = tessarr.create_group(tmp_path, **settings)
+    names = [markup, "a%b#c?d&e=f", "constructor", "%E0%A4%A"]
+    for name in names:
+        dims = [markup, "constructor", "x"]
+        data = np.zeros((2, 3, 4))
+        group.create_array(name, data=data, dimension_names=dims, **settings)
+    viewer = view(tmp_path)
+    page = viewer.open()
+    for name in names:
+        page.get_by_role("navigation", name="Hierarchy").get_by_role("button", name=name).click()
+        page.get_by_role("heading", name=name).wait_for()
+        viewer.wait_for_slice("0,y,x")
+        viewer.press(markup, "ArrowRight")
+        viewer.wait_for_slice("1,y,x")
+    page.get_by_role("tab", name="Properties").click()
+    page.get_by_role("rowheader", name=markup).wait_for()
+    assert page.evaluate("window.hasRun") is None
+
+
 def test_page_without_token_is_refused(view: View, stores: Stores) -> None:
     viewer = view(stores("broken"))
     root = viewer.url.rstrip("/").rpartition("/")[0]

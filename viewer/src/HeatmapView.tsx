@@ -133,7 +133,9 @@ function Plane(props: PlaneProps) {
   const histogram = useMemo(() => countValues(sample, dataDomain), [sample, dataDomain]);
   const customDomain: CustomDomain = [toNumber(settings.min), toNumber(settings.max)];
   const [domain] = getSafeDomain(getVisDomain(customDomain, dataDomain), dataDomain, scale);
-  const colorMap = settings.colors in INTERPOLATORS ? (settings.colors as ColorMap) : 'Viridis';
+  const colorMap = Object.hasOwn(INTERPOLATORS, settings.colors)
+    ? (settings.colors as ColorMap)
+    : 'Viridis';
   const colors: Colors = {
     domain,
     scaleType: scale,

@@ -155,7 +155,7 @@ function Row(props: RowProps) {
           title={detail}
           onClick={() => navigate(path)}
         >
-          {name}
+          <bdi>{name}</bdi>
           {detail && <small>{detail}</small>}
         </button>
       </div>

@@ -12,11 +12,20 @@ export interface Address {
 
 export function parseAddress(hash: string): Address {
   const [path, query = ''] = hash.replace(/^#/, '').split('?', 2);
-  const names = path.split('/').filter(Boolean).map(decodeURIComponent);
+  const names = path.split('/').filter(Boolean).map(decodeName);
   return {
     path: `/${names.join('/')}`,
     settings: Object.fromEntries(new URLSearchParams(query)),
   };
+}
+
+/** Return the name that a link contains; a damaged link names a node that is absent. */
+function decodeName(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export function formatAddress({ path, settings }: Address): string {

@@ -134,7 +134,7 @@ class Application:
         origin = headers.get(b"origin")
         if origin is None or origin in origins or "*" in origins:
             return ""
-        if urlsplit(origin).netloc.lower() != host.lower():
+        if not _is_origin_of(origin, host):
             return f"the request comes from another site: {origin!r}; see the option --cors"
         return ""
 
@@ -155,6 +155,14 @@ def _parse_hostname(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
+
+
+def _is_origin_of(origin: str, host: str) -> bool:
+    """Return whether an origin is the server that the header Host names."""
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
 
 
 def _is_address(name: str) -> bool:

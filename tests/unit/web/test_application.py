@@ -48,7 +48,9 @@ def test_request_for_loopback_host_is_answered(app: Application, host: str) -> N
     assert send_request(app, "/secret/api/node", host=host).status == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:81"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://localhost:81", "http://[", ""]
+)
 def test_request_of_foreign_origin_is_refused(app: Application, origin: str) -> None:
     assert send_request(app, "/secret/api/node", origin=origin).status == 403
 

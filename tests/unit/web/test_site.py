@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import tessarr
 from tessarr.web.application import Application
+from tessarr.web.viewer import values
 from tessarr.web.viewer.site import build_viewer
 from tessarr.web.viewer.values import parse_selection
 from unit.web.asgi import Reply, send_request
@@ -233,6 +235,43 @@ def test_mean_of_large_plane_reads_bands(monkeypatch: pytest.MonkeyPatch) -> Non
     np.testing.assert_allclose(numbers, data.reshape(10, 3, 5, 4).mean((1, 3)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("selection", ["::3,::20", "::30,::4", "::7,::6"])
+def test_reduction_of_wide_blocks_reads_bounded_parts(
+    monkeypatch: pytest.MonkeyPatch, selection: str
+) -> None:
+    data = np.random.default_rng(0).normal(size=(30, 20)).astype("f4")
+    client = Client(tessarr.create_array(None, data=data, chunks=(7, 7)))
+    url = f"values?selection={selection}&reduction=bounds"
+    whole = client.get(url).numbers
+    sizes = []
+
+    def count(array: Any, part: Any, field: Any) -> Any:
+        sizes.append(prod(len(axis) for axis in part))
+        return read(array, part, field)
+
+    read = values._read
+    monkeypatch.setattr(values, "_read", count)
+    monkeypatch.setattr("tessarr.web.viewer.reduction._BAND_ELEMENTS", 40)
+    np.testing.assert_array_equal(client.get(url).numbers, whole)
+    block = prod(axis.step for axis in parse_selection(selection, data.shape))  # type: ignore[union-attr]
+    assert max(sizes) <= max(block, 40)
+
+
+def test_reduction_of_huge_block_is_refused_without_reading() -> None:
+    client = Client(tessarr.zeros((10**6, 10**6), dtype="f8", chunks=(1000, 1000)))
+    for reduction in ("mean", "bounds"):
+        reply = client.get(f"values?selection=::1000000,::1000000&reduction={reduction}")
+        assert reply.status == 413
+        assert "smaller step" in reply.json["message"]
+
+
+@pytest.mark.parametrize("reduction", ["stride", "mean", "bounds"])
+def test_step_longer_than_axis_selects_one_block(reduction: str) -> None:
+    client = Client(tessarr.create_array(None, data=np.arange(4)))
+    reply = client.get(f"values?selection=::{10**30}&reduction={reduction}")
+    assert reply.numbers.tolist() == {"stride": [0], "mean": [1.5], "bounds": [[0, 3]]}[reduction]
+
+
 # Text
 
 
@@ -305,6 +344,19 @@ def test_coordinates_of_other_length_or_damaged_are_ignored() -> None:
     assert Client(g).get("coordinates?path=a").json == [None, None]
 
 
+@pytest.mark.parametrize(
+    "reference",
+    ["9" * 5000 + "-1-1", "99999999999-01-01", "2000-13-01", "2000-01-01 99999999999999999999:00"],
+)
+def test_times_with_impossible_reference_stay_numbers(reference: str) -> None:
+    g = tessarr.create_group(None)
+    g.create_array(
+        "t", data=[1, 2], dimension_names=["t"], attributes={"units": f"days since {reference}"}
+    )
+    (axis,) = Client(g).get("coordinates?path=t").json
+    assert axis["labels"] == ["1", "2"]
+
+
 # Images
 
 
@@ -364,6 +416,11 @@ def test_level_elements_stand_for_their_blocks(lengths: tuple[int, int]) -> None
         assert np.array_equal(numbers, np.minimum(np.floor(centres), coarse - 1))
 
 
+def scaled_image(scale: list[Any]) -> Any:
+    dataset = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": scale}]}
+    return {"multiscales": [{"axes": ["x"], "datasets": [dataset]}]}
+
+
 @pytest.mark.parametrize(
     "attributes",
     [
@@ -372,6 +429,11 @@ def test_level_elements_stand_for_their_blocks(lengths: tuple[int, int]) -> None
         {"multiscales": "x"},
         {"ome": {"multiscales": [{"axes": [{"name": "x"}], "datasets": []}]}},
         {"multiscales": [{"axes": ["x", "y"], "datasets": [{"path": "0"}]}]},
+        {"multiscales": [{"axes": [1], "datasets": [{"path": "0"}]}]},
+        {"multiscales": [{"axes": ["x"], "datasets": ["0"]}]},
+        scaled_image([10**400]),
+        scaled_image(["nan"]),
+        scaled_image(["inf"]),
     ],
 )
 def test_malformed_image_is_plain_group(attributes: Any) -> None:
@@ -380,6 +442,7 @@ def test_malformed_image_is_plain_group(attributes: Any) -> None:
     client = Client(g)
     assert client.node("0")["levels"] == [[2]]
     assert client.node()["kind"] == "group"
+    assert client.get("coordinates?path=0").json == [None]
 
 
 def test_channels_of_image_are_labels() -> None:

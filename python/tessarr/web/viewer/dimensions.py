@@ -32,7 +32,7 @@ _MAX_LENGTH: Final = 1 << 16
 """The longest axis whose coordinates the page receives."""
 
 _TIME_UNITS: Final = {"day": 86400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
-_REFERENCE: Final = re.compile(r"(\w+?)s? since (\d+-\d+-\d+)(?:[T ](\d+):(\d+)(?::(\d+))?)?")
+_REFERENCE: Final = re.compile(r"(\w+?)s? since (\d{1,4}-\d+-\d+)(?:[T ](\d+):(\d+)(?::(\d+))?)?")
 
 
 def find_names(array: Array, image: OmeImage | None = None) -> list[str | None]:
@@ -167,16 +167,16 @@ def decode_times(
     known = {"standard", "gregorian", "proleptic_gregorian"}
     if match is None or seconds is None or calendar not in known or values.dtype.kind not in "iuf":
         return None
-    year, month, day = (int(word) for word in match[2].split("-"))
-    clock = [int(word or 0) for word in match.groups()[2:]]
     try:
+        year, month, day = (int(word) for word in match[2].split("-"))
+        clock = [int(word or 0) for word in match.groups()[2:]]
         start = np.datetime64(f"{year:04}-{month:02}-{day:02}", "s")
         start += np.timedelta64((clock[0] * 60 + clock[1]) * 60 + clock[2], "s")
         numbers = np.round(values.astype("f8") * seconds)
         if not (np.abs(numbers) < 1e12).all():
             return None
         times: npt.NDArray[np.datetime64] = start + numbers.astype("m8[s]")
-    except ValueError:
+    except (OverflowError, ValueError):
         return None
     return _shorten(times)
 

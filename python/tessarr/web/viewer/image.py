@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from tessarr.format.node_path import join
@@ -90,7 +91,7 @@ def parse_image(attributes: JSONObject, path: str) -> OmeImage | None:
         multiscale: Any = source["multiscales"][0]
         axes = tuple(_parse_axis(axis) for axis in multiscale["axes"])
         levels = tuple(_parse_level(dataset, path, len(axes)) for dataset in multiscale["datasets"])
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None  # not an image, or one that breaks its specification
     return OmeImage(axes, levels, _parse_channels(source)) if levels else None
 
@@ -118,6 +119,7 @@ def _parse_level(dataset: Any, path: str, rank: int) -> ImageLevel:
             scale = tuple(map(float, step["scale"]))
         elif step["type"] == "translation":
             translation = tuple(map(float, step["translation"]))
-    if len(scale) != rank or len(translation) != rank:
+    is_finite = all(map(isfinite, (*scale, *translation)))
+    if len(scale) != rank or len(translation) != rank or not is_finite:
         raise ValueError(dataset)
     return ImageLevel(join(path, str(dataset["path"]).strip("/")), scale, translation)

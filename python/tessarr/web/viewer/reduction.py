@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from math import prod
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+
+from tessarr.errors import TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["reduce_blocks"]
 
 _BAND_ELEMENTS: Final = 1 << 22
-"""The number of elements that are read at a time."""
+"""The number of elements that are read at a time, unless a block has more."""
+
+_memory: Final = BoundedSemaphore(4)
+"""Limits the bands in memory: the server answers many requests concurrently."""
+
+_MAX_BLOCK_ELEMENTS: Final = 1 << 26
+"""The maximum number of elements of a block, which is read at once."""
 
 
 def reduce_blocks(
@@ -26,7 +35,7 @@ def reduce_blocks(
     shape: Shape,
     reduction: Literal["mean", "bounds"],
 ) -> npt.NDArray[Any]:
-    """Reduce each block of elements, and read band by band along the first range.
+    """Reduce each block of elements, and read band by band.
 
     Parameters
     ----------
@@ -39,23 +48,40 @@ def reduce_blocks(
     reduction
         The mean of a block; or its minimum and maximum, along a new last axis. NaN does not count,
         and a block of NaN is NaN.
+
+    Raises
+    ------
+    TooLargeError
+        If a block has more elements than may be read at once.
     """
-    first = next(number for number, axis in enumerate(selection) if isinstance(axis, range))
-    rows = selection[first]
-    assert isinstance(rows, range)
-    others = [
+    whole = tuple(
         axis if isinstance(axis, int) else _full_range(axis, shape[number])
         for number, axis in enumerate(selection)
-    ]
-    width = prod(len(axis) for axis in others[first + 1 :] if isinstance(axis, range))
-    count = max(_BAND_ELEMENTS // max(width * rows.step, 1), 1)
+    )
+    size = prod(len(axis) for axis in whole if isinstance(axis, range))
+    if size > _BAND_ELEMENTS:
+        ranges = [number for number, axis in enumerate(selection) if isinstance(axis, range)]
+        for position, number in enumerate(ranges):
+            if len(bands := _split(selection, number, size)) > 1:
+                parts = [reduce_blocks(read, band, shape, reduction) for band in bands]
+                return np.concatenate(parts, axis=position)
+        if size > _MAX_BLOCK_ELEMENTS:
+            message = f"a block has {size} elements, and at most {_MAX_BLOCK_ELEMENTS} are reduced"
+            raise TooLargeError(f"{message}: use a smaller step, or the reduction stride")
     steps = [axis.step for axis in selection if isinstance(axis, range)]
-    reduce_band = _mean if reduction == "mean" else _bounds
-    bands = []
-    for start in range(0, max(len(rows), 1), count):
-        band = _full_range(rows[start : start + count], shape[first])
-        bands.append(reduce_band(read((*others[:first], band, *others[first + 1 :])), steps))
-    return np.concatenate(bands)
+    with _memory:
+        return (_mean if reduction == "mean" else _bounds)(read(whole), steps)
+
+
+def _split(
+    selection: tuple[int | range, ...], number: int, size: int
+) -> list[tuple[int | range, ...]]:
+    """Return selections with parts of one range; a part has one block or the size of a band."""
+    axis = selection[number]
+    assert isinstance(axis, range)
+    count = max(_BAND_ELEMENTS * len(axis) // size, 1)
+    parts = [axis[start : start + count] for start in range(0, len(axis), count)]
+    return [(*selection[:number], part, *selection[number + 1 :]) for part in parts]
 
 
 def _full_range(axis: range, length: int) -> range:
@@ -74,7 +100,7 @@ def _reduce_axes(
 
 
 def _mean(values: npt.NDArray[Any], steps: Sequence[int]) -> npt.NDArray[Any]:
-    values = values.astype("f8")
+    values = values.astype("f8", copy=False)
     is_valid = ~np.isnan(values)
     sums = _reduce_axes(np.add, np.where(is_valid, values, 0), steps)
     counts = _reduce_axes(np.add, is_valid, steps, "i8")

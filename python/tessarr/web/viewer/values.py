@@ -112,7 +112,8 @@ def _parse_axis(word: str, length: int) -> int | range:
         return index
     if len(numbers) == 3 and numbers[2] == 0:
         raise SelectionError(f"the step of {word!r} is 0")
-    return range(*slice(*numbers).indices(length))
+    start, stop, step = slice(*numbers).indices(length)
+    return range(start, stop, min(step, max(length, 1)))  # a longer step selects the same element
 
 
 def find_number_type(dtype: np.dtype[Any]) -> str | None:
