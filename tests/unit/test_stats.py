@@ -87,6 +87,14 @@ def test_stats_histogram_has_at_most_the_requested_bins() -> None:
     assert array.stats(bins=0).histogram is None
 
 
+def test_stats_of_store_without_listings_reads_all_chunks() -> None:
+    pytest.importorskip("uvicorn")
+    a = tessarr.zeros((10, 10), chunks=(5, 5))
+    a[:5] = 2
+    with tessarr.serve(a) as server:
+        assert tessarr.open(server.url).stats().asdict() == a.stats().asdict()
+
+
 def test_stats_of_unstored_chunks_count_fill_values_without_reads() -> None:
     """Half a terabyte with one stored chunk takes about one request for each chunk."""
     store = CountingStore(MemoryStore())

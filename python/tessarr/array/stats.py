@@ -13,7 +13,7 @@ from tessarr.array.parallel import map_in_parallel
 from tessarr.array.regions import count_elements, split_region
 from tessarr.array.summaries import ArrayStats, Summary, find_summarizer
 from tessarr.codec import Bytes
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError, StoreError, UnsupportedError
 from tessarr.format.chunk_grid import RegularGrid
 from tessarr.indexing import select_basic
 
@@ -225,7 +225,13 @@ class _Reader:
         array = self.array
         if array._missing != "fill" or array._has_write_buffer:
             return False
-        statistics = array._storage_statistics(array.lazy[box].transform._as_view(), True, False)
+        view = array.lazy[box].transform._as_view()
+        try:
+            statistics = array._storage_statistics(view, True, False)
+        except StoreError as error:
+            if error.retryable:
+                raise
+            return False  # the store refuses listings: the elements are read
         return statistics is not None and statistics[0]
 
 
