@@ -123,8 +123,9 @@ class Server:
 def _bind(host: str, port: int) -> socket.socket:
     """Return a listening socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    is_dual = host == "::" and socket.has_dualstack_ipv6()  # all addresses, as users expect
     try:
-        bound = socket.create_server((host, port), family=family)
+        bound = socket.create_server((host, port), family=family, dualstack_ipv6=is_dual)
     except (OSError, OverflowError) as error:
         raise ArgumentError(f"cannot listen on {host!r}, port {port}: {error}") from error
     # Accepted connections inherit this option. Without it a body waits up to 40 ms for the client's

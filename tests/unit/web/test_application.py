@@ -148,6 +148,17 @@ def test_port_in_use_is_reported(server: Server) -> None:
         Server(port=server.port)
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the machine has no IPv6")
+def test_server_on_all_addresses_answers_ipv4_and_ipv6() -> None:
+    server = Server("::")
+    server.start()
+    try:
+        for address in ("127.0.0.1", "::1"):
+            socket.create_connection((address, server.port), timeout=10).close()
+    finally:
+        server.stop()
+
+
 def test_connections_send_without_delay() -> None:
     """A body does not wait until the client acknowledges the headers."""
     with _bind("127.0.0.1", 0) as bound, socket.create_connection(bound.getsockname()):
