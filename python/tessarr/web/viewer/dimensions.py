@@ -15,6 +15,7 @@ import numpy as np
 from tessarr.array import Array
 from tessarr.dtype.element_text import format_elements
 from tessarr.errors import TessarrError
+from tessarr.node.axis_names import find_axis_names
 from tessarr.web.viewer.values import find_number_type
 
 if TYPE_CHECKING:
@@ -45,11 +46,9 @@ def find_names(array: Array, image: OmeImage | None = None) -> list[str | None]:
     >>> find_names(a)
     ['y', 'x']
     """
-    names: Any = array.dimension_names
-    if names is None:
-        names = array.attrs.get("_ARRAY_DIMENSIONS")
-    if isinstance(names, list | tuple) and len(names) == array.ndim and any(names):
-        return [None if name is None else str(name) for name in names]
+    names = find_axis_names(array.metadata)
+    if names is not None:
+        return [*names]
     if image is not None and len(image.axes) == array.ndim:
         return [axis.name for axis in image.axes]
     return [None] * array.ndim
