@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tessarr._safe_repr import safe_repr
 from tessarr.array import Array
+from tessarr.errors import ArgumentError
 from tessarr.group import Group
 
 __all__ = ["load_ipython_extension"]
@@ -21,12 +23,19 @@ def load_ipython_extension(ipython: Any) -> None:
     ----------
     ipython
         The shell, which IPython passes.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no shell of IPython.
     """
+    completer = getattr(ipython, "Completer", None)
+    if completer is None:
+        raise ArgumentError(f"{safe_repr(ipython)} is no shell of IPython: use %load_ext tessarr")
     from IPython.core.guarded_eval import (  # pyright: ignore[reportMissingImports]
         EVALUATION_POLICIES,
     )
 
-    completer = ipython.Completer
     policy = EVALUATION_POLICIES.get(completer.evaluation)
     trusted = getattr(policy, "allowed_getattr", None)
     if trusted is not None:

@@ -144,6 +144,8 @@ class Node(Generic[Meta]):
 
         Raises
         ------
+        ArgumentError
+            If the height is not a positive integer.
         UnsupportedError
             If the extra ``view`` is not installed.
 

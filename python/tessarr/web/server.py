@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.web.application import Application
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tessarr.web.application import Site
 
-__all__ = ["Server", "check_packages"]
+__all__ = ["Server", "check_packages", "check_texts"]
 
 _STOP_TIMEOUT_S: Final = 5.0
 
@@ -28,6 +28,21 @@ def check_packages() -> None:
         message = f"the server needs the package {error.name}: pip install 'tessarr[view]'"
         raise UnsupportedError(message, kind="missing_package") from error
     del starlette, uvicorn
+
+
+def check_texts(name: str, values: object, example: str) -> list[str]:
+    """Return the texts of an argument; another value raises an `ArgumentError`.
+
+    Examples
+    --------
+    >>> check_texts("allow_hosts", ("a.org", "b.org"), "a.org")
+    ['a.org', 'b.org']
+    """
+    if isinstance(values, Iterable) and not isinstance(values, str):
+        texts = list(values)
+        if all(isinstance(text, str) for text in texts):
+            return texts
+    raise ArgumentError(f"{name} {safe_repr(values)} is not a list of texts such as [{example!r}]")
 
 
 class Server:
@@ -45,7 +60,7 @@ class Server:
     Raises
     ------
     ArgumentError
-        If the address cannot be bound.
+        If an argument is invalid, or the address cannot be bound.
     UnsupportedError
         If starlette or uvicorn is missing.
     """
@@ -54,6 +69,11 @@ class Server:
         check_packages()
         import uvicorn
 
+        if not isinstance(host, str):
+            raise ArgumentError(f"host {safe_repr(host)} is not an address such as '127.0.0.1'")
+        if type(port) is not int or not 0 <= port < 1 << 16:
+            raise ArgumentError(f"port {safe_repr(port)} is not an integer from 0 to 65535")
+        names = check_texts("allow_hosts", names, "data.example.org")
         if host in {"", "0.0.0.0", "::"}:  # noqa: S104 (the user passes it)
             names = [*names, socket.gethostname(), socket.getfqdn()]
         self.application = Application(host, names)
@@ -126,8 +146,8 @@ def _bind(host: str, port: int) -> socket.socket:
     is_dual = host == "::" and socket.has_dualstack_ipv6()  # all addresses, as users expect
     try:
         bound = socket.create_server((host, port), family=family, dualstack_ipv6=is_dual)
-    except (OSError, OverflowError) as error:
-        raise ArgumentError(f"cannot listen on {host!r}, port {port}: {error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a name that has no encoding
+        raise ArgumentError(f"cannot listen on {safe_repr(host)}, port {port}: {error}") from error
     # Accepted connections inherit this option. Without it a body waits up to 40 ms for the client's
     # acknowledgement of the headers.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

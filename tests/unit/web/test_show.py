@@ -9,10 +9,12 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tessarr
+from tessarr.errors import ArgumentError
 from tessarr.web.viewer.site import STATIC_FOLDER
 
 ROOT = Path(__file__).parents[3]
@@ -27,6 +29,12 @@ def test_show_returns_frame_of_node() -> None:
     assert "height: 300px" in html
     with urllib.request.urlopen(f"{frame.url}api/node") as response:
         assert json.load(response)["shape"] == [2]
+
+
+@pytest.mark.parametrize("height", [0, 1.5, "300", True])
+def test_invalid_height_is_an_error(height: Any) -> None:
+    with pytest.raises(ArgumentError, match="positive number of pixels"):
+        tessarr.ones(3).show(height)
 
 
 def test_frames_share_one_server() -> None:

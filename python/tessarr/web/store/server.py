@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from tessarr._engine import as_bool
+from tessarr._safe_repr import safe_repr
 from tessarr.api.open import open as open_node
 from tessarr.errors import ArgumentError, NotFoundError, StoreError, TessarrError
 from tessarr.format.registry import set_public_module
 from tessarr.store.resolve import get_folder, locate_node
 from tessarr.store.wrappers.wrapper import PrefixStore
-from tessarr.web.server import Server, check_packages
+from tessarr.web.server import Server, check_packages, check_texts
 from tessarr.web.store.links import VIEWER_ORIGINS, build_links, find_note
 from tessarr.web.store.site import build_store_site
 
@@ -146,9 +148,10 @@ def serve(
     array([7, 7, 7], dtype=uint8)
     """
     check_packages()
-    if isinstance(cors, str):
-        raise ArgumentError(f"cors is a list of origins, such as [{cors!r}], and not a string")
-    chosen = (VIEWER_ORIGINS if token else ()) if cors is None else cors
+    token, listing = as_bool(token, "token"), as_bool(listing, "listing")
+    chosen: Iterable[str] = VIEWER_ORIGINS if token else ()
+    if cors is not None:
+        chosen = check_texts("cors", cors, "https://example.org")
     origins = [_normalize_origin(origin) for origin in chosen]
     root = _open_root(store, path, storage_options)
     node = _find_node(root)
@@ -163,7 +166,7 @@ def _normalize_origin(text: str) -> str:
     """Return an origin as browsers send it."""
     origin = text.rstrip("/").lower()
     if _ORIGIN.fullmatch(origin) is None:
-        message = f'{text!r} is not an origin: use "*", or a scheme and a host as in '
+        message = f'{safe_repr(text)} is not an origin: use "*", or a scheme and a host as in '
         raise ArgumentError(f'{message}"https://example.org"')
     return origin
 

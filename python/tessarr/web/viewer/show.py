@@ -7,6 +7,8 @@ from html import escape
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from tessarr._safe_repr import safe_repr
+from tessarr.errors import ArgumentError
 from tessarr.web.server import Server
 from tessarr.web.viewer.site import build_viewer
 
@@ -55,7 +57,14 @@ def show(node: Array | Group, height: int) -> ViewerFrame:
         The node at the top.
     height
         The height of the frame in pixels.
+
+    Raises
+    ------
+    ArgumentError
+        If the height is not a positive integer.
     """
+    if type(height) is not int or height < 1:
+        raise ArgumentError(f"height {safe_repr(height)} is not a positive number of pixels")
     site = build_viewer(node)
     with _lock:
         server = _servers.get(os.getpid())
