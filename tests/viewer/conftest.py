@@ -118,18 +118,22 @@ class ViewerPage:
             self.page.wait_for_timeout(50)
         raise AssertionError(self.requests)
 
-    def hover(self, x: float, y: float) -> str:
-        """Move the pointer to a fraction of the picture and return the tooltip's exact value."""
+    def hover(self, x: float, y: float) -> tuple[str, str]:
+        """Move the pointer to a fraction of the picture; return the tooltip's position and value.
+
+        One call of the page returns both, so that they belong to the same element.
+        """
         box = self.page.locator("canvas").bounding_box()
         self.page.mouse.move(box["x"] + x * box["width"] - 3, box["y"] + y * box["height"])
         self.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
-        value = self.page.get_by_test_id("exact-value")
-        self.page.wait_for_function(
-            "() => { const value = document.querySelector('[data-testid=exact-value]');"
-            " return value && value.textContent !== '…' }"
+        texts = self.page.wait_for_function(
+            "() => { const [position, value] = ['position', 'exact-value'].map(name =>"
+            " document.querySelector(`[data-testid=${name}]`));"
+            " return position && value && value.textContent !== '…' &&"
+            " [position.textContent, value.textContent] }"
         )
-        text: str = value.text_content()
-        return text
+        position, value = texts.json_value()
+        return position, value
 
 
 @pytest.fixture

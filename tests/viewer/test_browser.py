@@ -51,9 +51,10 @@ def test_tooltip_of_heat_map_equals_cat(view: View, stores: Stores, capsys: Any)
     viewer = view(path)
     viewer.open("/t2m?slice=5,y,x")
     viewer.wait_for_slice("5,y,x")
-    text = viewer.hover(0.5, 0.5)
-    label = viewer.page.get_by_test_id("position").text_content()
-    lon, lat = re.fullmatch(r"lon: (\S+) degrees_east, lat: (\S+) degrees_north", label).groups()
+    label, text = viewer.hover(0.5, 0.5)
+    position = re.fullmatch(r"lon: (\S+) degrees_east, lat: (\S+) degrees_north", label)
+    assert position is not None
+    lon, lat = position.groups()
     row, column = round((87.5 - float(lat)) / 5), round((float(lon) + 177.5) / 5)
     assert text == cat(capsys, path / "t2m", f"[5, {row}, {column}]").strip()
 
@@ -91,7 +92,7 @@ def test_colours_contrast_and_scale_are_in_address(view: View, stores: Stores) -
     page = other.open(address)
     other.wait_for_slice("95,y,x")
     assert page.locator("figure[data-domain]").get_attribute("data-domain").endswith(",300")
-    assert page.get_by_role("combobox", name="Magma").count() == 1
+    page.get_by_role("combobox", name="Magma").wait_for()
 
 
 def test_histogram_is_shown_with_contrast(view: View, stores: Stores) -> None:
@@ -99,7 +100,8 @@ def test_histogram_is_shown_with_contrast(view: View, stores: Stores) -> None:
     page = viewer.open("/t2m")
     viewer.wait_for_slice("0,y,x")
     page.get_by_role("button", name="Edit domain").click()
-    assert page.get_by_role("dialog", name="Edit domain").locator("rect").count() >= 64
+    bars = page.get_by_role("dialog", name="Edit domain").locator("rect")
+    bars.nth(63).wait_for(state="attached")
 
 
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
@@ -118,7 +120,7 @@ def test_image_pans_zooms_and_slides(view: View, stores: Stores, capsys: Any, ve
     steps = {step for request in viewer.requests for step in re.findall(r"%3A(\d+)&", request)}
     assert "1" not in steps
     viewer.zoom_to_full_resolution()
-    text = viewer.hover(0.5, 0.5)
+    _, text = viewer.hover(0.5, 0.5)
     values = cat(capsys, path / "0", "[1, 2, 480:545, 480:545]").split()
     assert text in values
 
@@ -141,7 +143,7 @@ def test_table_of_records_equals_cat(view: View, stores: Stores, capsys: Any) ->
     lines = cat(capsys, path / "stars", "--format", "csv").splitlines()
     assert viewer.read_cells(6) == [cell for line in lines[1:3] for cell in line.split(",")]
     for name in lines[0].split(","):
-        assert viewer.page.get_by_text(name, exact=True).count() >= 1
+        viewer.page.get_by_text(name, exact=True).first.wait_for()
 
 
 def test_field_of_records_is_drawn_as_line(view: View, stores: Stores) -> None:
@@ -192,9 +194,10 @@ def test_large_plane_is_never_sent_whole(view: View, stores: Stores) -> None:
     viewer.open()
     viewer.wait_for_slice("y,x")
     viewer.zoom_to_full_resolution()
-    text = viewer.hover(0.52, 0.48)
-    label = viewer.page.get_by_test_id("position").text_content()
-    column, row = map(int, re.fullmatch(r"axis 1: (\d+), axis 0: (\d+)", label).groups())
+    label, text = viewer.hover(0.52, 0.48)
+    position = re.fullmatch(r"axis 1: (\d+), axis 0: (\d+)", label)
+    assert position is not None
+    column, row = map(int, position.groups())
     assert int(text) == row * 10 + column
     values = [request for request in viewer.requests if request.startswith("values")]
     assert len(values) < 150
@@ -206,9 +209,9 @@ def test_broken_nodes_show_their_errors_and_hide_nothing(view: View, stores: Sto
     page = viewer.open()
     tree = page.get_by_role("navigation", name="Hierarchy")
     for name in ("good", "damaged", "not-json", "no-shape"):
-        assert tree.get_by_role("button", name=name).count() == 1
+        tree.get_by_role("button", name=name).wait_for()  # fails if there are two
     tree.get_by_role("button", name="not-json").click()
-    assert "not JSON" in page.get_by_role("alert").text_content()
+    page.get_by_role("alert").get_by_text("not JSON").wait_for()
     tree.get_by_role("button", name="damaged").click()
     page.get_by_text("cannot decode chunk (0, 0)").wait_for()
     tree.get_by_role("button", name="good").click()
