@@ -237,7 +237,7 @@ def _print_head(array: Array, sample: Sample, accesses: Sequence[Access], link: 
     extent = " × ".join(map(str, sample.values.shape))
     size, rate = format_size(sample.values.nbytes), format_size(round(link.bytes_per_s))
     print(wrap_text(repr(array), "    "))
-    print(wrap_text(f"measured with a sample of {extent} ({size}), told for the whole array"))
+    print(wrap_text(f"measured with a sample of {extent} ({size}), scaled to the whole array"))
     print(f"a request takes {_format_time(link.latency_s)}, bytes come at {rate}/s\n")
     for number, access in enumerate(accesses, 1):
         print(f"read {number}: {access.text}")

@@ -1,7 +1,7 @@
 """HDF5, netCDF and NumPy files as read-only stores, without a copy.
 
-The metadata documents are those that `copy_to` writes, except that nothing is compressed. A chunk
-is read from the file when the store is asked for it.
+The metadata documents are those that `copy_to` writes, except that nothing is compressed. A read
+of a chunk's key reads that part of the file.
 """
 
 from __future__ import annotations

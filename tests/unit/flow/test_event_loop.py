@@ -59,35 +59,30 @@ def create_array(kind: str) -> Callable[[int], Awaitable[Any]]:
     return lambda i: view[i].read()
 
 
+async def read_in_loop(read: Callable[[int], Any]) -> None:
+    for i in range(100):
+        assert await read(i) == i
+
+
 @pytest.mark.parametrize("kind", ["array", "async", "tensorstore"])
 def test_loop_of_small_reads_lets_other_tasks_run(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = create_array(kind)
-
-    async def loop() -> None:
-        for i in range(100):
-            assert await read(i) == i
-
+    loop = read_in_loop(create_array(kind))
     monkeypatch.setattr(event_loop, "monotonic", Clock(0.001))
-    assert 20 <= asyncio.run(count_turns(loop())) <= 100
+    assert 20 <= asyncio.run(count_turns(loop)) <= 100
 
 
 @pytest.mark.parametrize("kind", ["array", "async", "tensorstore"])
 def test_loop_of_small_reads_in_short_time_is_not_suspended(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = create_array(kind)
-
-    async def loop() -> None:
-        for i in range(100):
-            assert await read(i) == i
-
+    loop = read_in_loop(create_array(kind))
     monkeypatch.setattr(event_loop, "monotonic", Clock(1e-9))
-    assert asyncio.run(count_turns(loop())) <= 2
+    assert asyncio.run(count_turns(loop)) <= 2
 
 
-def test_event_loops_of_threads_have_turns_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_event_loops_of_threads_yield_independently(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_loop, "monotonic", Clock(0.0))
     read = create_array("array")
     turns: list[int] = []
