@@ -20,8 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tessarr
+from calls import record_calls
 from stores.zips import METHODS, open_zip, read_zip, write_zip
 from tessarr.errors import DataError, UnsupportedError
+from tessarr.format.node_path import STAGED
 from tessarr.stores import ZipStore
 
 
@@ -33,6 +35,7 @@ def test_zip_of_killed_writer_is_repaired(tmp_path: Path) -> None:
         store.update({"a": b"1", "b": b"2", "gone": b"3"})
     code = """
 import os, signal, sys
+from tessarr.format.node_path import STAGED
 from tessarr.stores import ZipStore
 store = ZipStore(sys.argv[1])
 del store["gone"]
@@ -280,6 +283,30 @@ def test_zip_repair_after_any_stop_leaves_old_or_new_node(
     assert after >= begin
     store.close()
     assert whole(path) == expected
+
+
+def count_repair_calls(path: Path, count: int) -> int:
+    """Return the calls of a repair of a file with `count` replaced, deleted and staged members."""
+    store = ZipStore(path, mode="w")
+    group = tessarr.create_group(store)
+    for number in range(count):
+        replaced, deleted = f"a{number:05}", f"b{number:05}"
+        for _ in range(2):
+            group.create_array(replaced, data=[1], overwrite=True)
+        group.create_group(deleted)
+        del group[deleted]
+        store[f"c{number:05}{STAGED}/node/zarr.json"] = b"{}"
+    copy = path.with_suffix(".copy.zip")
+    copy.write_bytes(path.read_bytes())
+    calls = record_calls(lambda: ZipStore.repair(copy))
+    store.close()
+    return len(calls.python) + len(calls.native)
+
+
+def test_zip_repair_calls_are_linear_in_members(tmp_path: Path) -> None:
+    """Each deleted, replaced or unfinished member adds the same number of calls."""
+    counts = [count_repair_calls(tmp_path / "a.zip", count) for count in (20, 40, 60)]
+    assert counts[2] - counts[1] == pytest.approx(counts[1] - counts[0], rel=0.02)
 
 
 def test_zip_repair_drops_values_of_failed_replacement(tmp_path: Path) -> None:

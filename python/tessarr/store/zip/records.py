@@ -13,12 +13,13 @@ and replacements for the repair; other programs ignore this field.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from tessarr.store.zip.format import Entry
 
@@ -57,12 +58,76 @@ def decode_kind(extra: bytes) -> bytes:
     return b""
 
 
+class _Tree:
+    """Entries by key, in nested dictionaries of folders: a prefix is one folder.
+
+    The name of a folder ends in "/", so that it differs from the name of a value.
+    """
+
+    def __init__(self) -> None:
+        self._root: dict[str, Any] = {}
+
+    def get(self, key: str) -> Entry | None:
+        """Return the entry of a key; None for an absent key."""
+        *folders, name = key.split("/")
+        folder = self._find_folder(folders)
+        return None if folder is None else folder.get(name)
+
+    def set(self, key: str, entry: Entry) -> None:
+        """Store the entry of a key."""
+        *folders, name = key.split("/")
+        folder = self._root
+        for part in folders:
+            folder = folder.setdefault(f"{part}/", {})
+        folder[name] = entry
+
+    def pop(self, name: str) -> Iterator[Entry]:
+        """Remove a key, or a prefix that is empty or ends in "/"; return the removed entries."""
+        *folders, last = name.removesuffix("/").split("/")
+        folder = self._find_folder(folders)
+        if not name:
+            removed, self._root = self._root, {}
+        elif folder is None:
+            removed = {}
+        elif name.endswith("/"):
+            removed = folder.pop(f"{last}/", {})
+        else:
+            removed = {last: folder.pop(last)} if last in folder else {}
+        return _walk(removed)
+
+    def _find_folder(self, names: list[str]) -> dict[str, Any] | None:
+        folder = self._root
+        for part in names:
+            if (found := folder.get(f"{part}/")) is None:
+                return None
+            folder = found
+        return folder
+
+    def __iter__(self) -> Iterator[Entry]:
+        return _walk(self._root)
+
+
+def _walk(folder: dict[str, Any]) -> Iterator[Entry]:
+    """Yield the entries of a folder and below it."""
+    folders = [folder]  # names may be too deep for recursion
+    while folders:
+        for item in folders.pop().values():
+            if isinstance(item, dict):
+                folders.append(item)
+            else:
+                yield item
+
+
 class Values:
     """The values of a file, collected in the order of its entries."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
-        self._staged: dict[str, Entry] = {}
+        self._entries = _Tree()
+        self._staged = _Tree()
+
+    def list_entries(self) -> list[Entry]:
+        """Return the entries of all values in the order of the file."""
+        return sorted(self._entries, key=attrgetter("offset"))
 
     def add(self, entry: Entry, kind: bytes, data: bytes) -> None:
         """Process the next entry of the file.
@@ -74,31 +139,23 @@ class Values:
         """
         key = entry.key
         if kind == DELETED:
-            self._delete(key)
+            self._entries.pop(key)
         elif kind == REPLACED:
             if len(data) != OFFSET.size:
                 raise DataError(f"the record of the replacement of {key!r} is damaged")
-            self._delete(key)
+            self._entries.pop(key)
             (first,) = OFFSET.unpack(data)
-            for name in [name for name in self._staged if name.startswith(key)]:
-                staged = self._staged.pop(name)
+            for staged in self._staged.pop(key):
                 if staged.offset >= first:
-                    self.entries[name] = staged
+                    self._entries.set(staged.key, staged)
         elif kind == STAGED:
-            self._staged[key] = entry
+            self._staged.set(key, entry)
         else:
-            self.entries.pop(key, None)
-            self.entries[key] = entry
-
-    def _delete(self, key: str) -> None:
-        if key and not key.endswith("/"):
-            self.entries.pop(key, None)
-        else:
-            self.entries = {
-                name: it for name, it in self.entries.items() if not name.startswith(key)
-            }
+            self._entries.set(key, entry)
 
     def retain(self, keys: Iterable[str]) -> None:
         """Process a directory: drop all keys that it lacks."""
-        known = {**self._staged, **self.entries}
-        self.entries = {key: known[key] for key in keys if key in known}
+        before, self._entries = self._entries, _Tree()
+        for key in keys:
+            if (entry := before.get(key) or self._staged.get(key)) is not None:
+                self._entries.set(key, entry)

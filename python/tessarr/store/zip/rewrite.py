@@ -156,7 +156,7 @@ def repair(path: str) -> int:
         if not end:
             raise DataError(f"{path!r} does not begin as a Zip file: it is left as it is")
         if not complete or end < size:
-            directory = build_directory(EntryTable.from_entries(entries.values()), end)
+            directory = build_directory(EntryTable.from_entries(entries), end)
             file.write(end, directory)
             file.truncate(end + len(directory))
             file.flush(durable=True)
@@ -165,8 +165,8 @@ def repair(path: str) -> int:
     return len(entries)
 
 
-def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
-    """Return the values, the end of the last complete record, and whether it is a directory."""
+def _scan(file: File, size: int) -> tuple[list[Entry], int, bool]:
+    """Return the entries, the end of the last complete record, and whether it is a directory."""
     values = Values()
     offset = 0
     complete = False
@@ -186,7 +186,7 @@ def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
             values.retain(keys)
             offset = after
             complete = True
-    return values.entries, offset, complete
+    return values.list_entries(), offset, complete
 
 
 def _read_entry(file: File, offset: int, size: int) -> tuple[Entry, bytes, bytes] | None:
