@@ -38,6 +38,10 @@ _HEADERS: Final = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),  # the address contains the token
 ]
+_UNKNOWN_ADDRESS: Final = (
+    "the address has no token of this server, or an old one: use the address that the server "
+    "printed, or run the cell of the notebook again"
+)
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -60,6 +64,7 @@ class Application:
     """
 
     def __init__(self, host: str, names: Iterable[str] = ()) -> None:
+        # Never changed in place: requests read it in another thread.
         self._sites: dict[str, tuple[Site, frozenset[str]]] = {}
         self._names = {name.lower() for name in (host, *names)} | _LOOPBACK_NAMES
         self._accepts_addresses = not is_loopback(host)
@@ -72,13 +77,18 @@ class Application:
         site
             The site.
         token
-            The token, by default a random one; "" for a site whose paths begin at the root.
+            The token, by default a random one; "" for a site whose paths begin at the root. The
+            site replaces another one with the same token.
         origins
             The origins of other pages that may send requests to the site; "*" means all.
         """
         token = token_urlsafe(24) if token is None else token
-        self._sites[token] = site, frozenset(origins)
+        self._sites = {**self._sites, token: (site, frozenset(origins))}
         return token
+
+    def remove(self, token: str) -> None:
+        """Remove the site with a token."""
+        self._sites = {own: site for own, site in self._sites.items() if own != token}
 
     def is_known_host(self, host: str) -> bool:
         """Return whether a header Host names this server; the port is not compared.
@@ -96,12 +106,12 @@ class Application:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close"})
             return
-        token, _, _ = scope["path"].removeprefix("/").partition("/")
-        token = self._find_token(token)
-        if token is None:
-            await _send_refusal(send, "the address lacks the token of this server")
+        sent, _, _ = scope["path"].removeprefix("/").partition("/")
+        found = self._find_site(sent)
+        if found is None:
+            await _send_refusal(send, _UNKNOWN_ADDRESS)
             return
-        site, origins = self._sites[token]
+        token, site, origins = found
         refusal = self._refuse(scope, origins)
         if refusal:
             await _send_refusal(send, refusal)
@@ -120,10 +130,12 @@ class Application:
             _log.exception("a request failed: %s", scope["method"])
             raise  # the server responds with the status 500, or closes the connection
 
-    def _find_token(self, sent: str) -> str | None:
-        """Return the token of the site of a request; the time does not depend on what was sent."""
-        matches = [own for own in self._sites if compare_digest(own.encode(), sent.encode())]
-        return next(iter(matches), "" if "" in self._sites else None)
+    def _find_site(self, sent: str) -> tuple[str, Site, frozenset[str]] | None:
+        """Return the token, the site and its origins; the time does not depend on what was sent."""
+        sites = self._sites
+        matches = [own for own in sites if compare_digest(own.encode(), sent.encode())]
+        token = next(iter(matches), "")
+        return (token, *sites[token]) if token in sites else None
 
     def _refuse(self, scope: _Message, origins: frozenset[str]) -> str:
         """Return why a request is refused, or ""."""

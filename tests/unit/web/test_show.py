@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,42 @@ def test_frames_share_one_server() -> None:
     port, other = (re.findall(r":(\d+)/", frame.url) for frame in (first, second))
     assert port == other
     assert first.url != second.url
+
+
+def fetch_status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url) as response:
+            status: int = response.status
+            return status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_equal_nodes_have_one_address_with_current_metadata(tmp_path: Path) -> None:
+    array = tessarr.create_array(tmp_path, shape=(3,), dtype="i4")
+    urls = {tessarr.open_array(tmp_path, "r").show(height).url for height in range(300, 400)}
+    array.resize(5)
+    urls.add(tessarr.open_array(tmp_path, "r").show().url)
+    (url,) = urls
+    with urllib.request.urlopen(f"{url}api/values") as response:
+        assert response.headers["Tessarr-Shape"] == "5"
+
+
+def test_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell that creates and shows an array many times does not fill the memory."""
+    monkeypatch.setattr("tessarr.web.viewer.show._MAX_NODES", 3)
+    first = tessarr.ones(3)
+    url = first.show().url
+    others: list[str] = []
+    arrays: list[weakref.ref[tessarr.Array]] = []
+    for array in (tessarr.ones(3) for _ in range(10)):
+        arrays.append(weakref.ref(array))
+        others.append(array.show().url)
+        assert first.show().url == url
+        del array
+    gc.collect()
+    assert sum(array() is not None for array in arrays) == 2
+    assert [fetch_status(other) for other in (url, *others)] == [200, *[403] * 8, 200, 200]
 
 
 @pytest.mark.slow

@@ -150,26 +150,6 @@ def test_numbers_equal_selection() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "expected"),
-    [
-        ("bool", "|u1"),
-        ("i1", "|i1"),
-        (">u2", "<u2"),
-        ("u4", "<u4"),
-        ("i8", "<f8"),
-        ("f2", "<f4"),
-        (">f4", "<f4"),
-        ("f8", "<f8"),
-    ],
-)
-def test_numbers_have_types_of_browser(dtype: str, expected: str) -> None:
-    client = Client(tessarr.create_array(None, data=np.array([0, 1, 1], dtype)))
-    reply = client.get("values")
-    assert reply.headers["tessarr-dtype"] == expected
-    assert reply.numbers.tolist() == [0, 1, 1]
-
-
-@pytest.mark.parametrize(
     ("part", "expected"), [("abs", 5), ("real", 3), ("imag", 4), ("phase", np.angle(3 + 4j))]
 )
 def test_part_of_complex_numbers(part: str, expected: float) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from html import escape
+from secrets import token_urlsafe
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ViewerFrame", "show"]
 
+_MAX_NODES: Final = 64
+"""The number of nodes with an address, which their frames keep alive."""
+
 _lock = Lock()
-_servers: dict[int, Server] = {}
+_servers: dict[int, _NodeServer] = {}
 """The server of this process, by process number: a forked process has no thread for it."""
 
 
@@ -29,7 +33,7 @@ class ViewerFrame:
     Parameters
     ----------
     url
-        The address of the page, which works until the process ends.
+        The address of the page, which works until the process ends or has shown 64 other nodes.
     height
         The height of the frame in pixels.
     """
@@ -46,6 +50,28 @@ class ViewerFrame:
     def _repr_html_(self) -> str:
         style = f"width: 100%; height: {self.height:d}px; border: 1px solid #d5dbe1"
         return f'<iframe src="{escape(self.url)}" style="{style}" title="Tessarr viewer"></iframe>'
+
+
+class _NodeServer:
+    """A server with an address for each of the nodes that were shown last."""
+
+    def __init__(self) -> None:
+        self._server = Server()
+        self._server.start()
+        self._tokens: list[tuple[Array | Group, str]] = []  # the node shown last is at the end
+
+    def add(self, node: Array | Group) -> str:
+        """Return the address of a node: an equal node has the same one."""
+        site = build_viewer(node)
+        known = next((item for item in self._tokens if item[0] == node), None)
+        if known is not None:
+            self._tokens.remove(known)
+        while len(self._tokens) >= _MAX_NODES:
+            _, oldest = self._tokens.pop(0)
+            self._server.application.remove(oldest)
+        token = token_urlsafe(24) if known is None else known[1]
+        self._tokens.append((node, token))
+        return self._server.add(site, token)
 
 
 def show(node: Array | Group, height: int) -> ViewerFrame:
@@ -65,11 +91,8 @@ def show(node: Array | Group, height: int) -> ViewerFrame:
     """
     if type(height) is not int or height < 1:
         raise ArgumentError(f"height {safe_repr(height)} is not a positive number of pixels")
-    site = build_viewer(node)
     with _lock:
         server = _servers.get(os.getpid())
         if server is None:
-            server = Server()
-            server.start()
-            _servers[os.getpid()] = server
-    return ViewerFrame(server.add(site), height)
+            server = _servers[os.getpid()] = _NodeServer()
+        return ViewerFrame(server.add(node), height)

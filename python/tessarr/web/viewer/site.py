@@ -14,8 +14,21 @@ path                                   response
 ``field`` and ``levels`` (1: read coarser levels of an image where the step allows it). Its headers
 ``Tessarr-Dtype`` and ``Tessarr-Shape`` describe the body.
 
-An error has a status of 400 or more and the JSON members ``error`` (the kind of the `TessarrError`)
-and ``message``. Only GET and HEAD are allowed, and no request changes the store.
+An error has the JSON members ``error`` (the kind of the `TessarrError`) and ``message``, and one of
+these statuses:
+
+======  ==========================================================================================
+status  cause
+======  ==========================================================================================
+400     a parameter of the request is invalid
+404     there is no such node
+413     the selection needs too much memory
+422     the elements are not numbers, or the node is damaged or not supported
+502     the store failed
+500     a bug
+======  ==========================================================================================
+
+Only GET and HEAD are allowed, and no request changes the store.
 """
 
 from __future__ import annotations
@@ -23,7 +36,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
-from tessarr.errors import ArgumentError, NotFoundError, SelectionError, TessarrError, TooLargeError
+from tessarr.errors import (
+    ArgumentError,
+    DataError,
+    MetadataError,
+    NotFoundError,
+    OutOfMemoryError,
+    SelectionError,
+    StoreError,
+    TessarrError,
+    TooLargeError,
+    UnsupportedError,
+)
 from tessarr.web.viewer.hierarchy import Hierarchy
 from tessarr.web.viewer.values import (
     Part,
@@ -56,6 +80,15 @@ _HEADERS: Final = {
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; object-src 'none'; "
     "base-uri 'none'; form-action 'none'",
 }
+
+_STATUSES: Final = (
+    (NotFoundError, 404),
+    (TooLargeError | OutOfMemoryError, 413),
+    (ArgumentError | SelectionError, 400),
+    (UnsupportedError | MetadataError | DataError, 422),
+    (StoreError, 502),
+)
+"""The status of each class of errors; the first match counts."""
 
 Choice = TypeVar("Choice")
 
@@ -152,11 +185,8 @@ def _catch_errors(endpoint: Callable[[Request], Response]) -> Callable[[Request]
 
 
 def _status(error: Exception) -> int:
-    if isinstance(error, NotFoundError):
-        return 404
-    if isinstance(error, TooLargeError):
-        return 413
-    return 400 if isinstance(error, ArgumentError | SelectionError) else 500
+    matches = (status for kind, status in _STATUSES if isinstance(error, kind))
+    return next(matches, 500)
 
 
 def _with_headers(application: Any) -> Any:
