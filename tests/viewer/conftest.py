@@ -14,7 +14,12 @@ from viewer import example_stores
 
 Open: TypeAlias = Callable[..., Any]
 
-_FLAGS = ["--use-gl=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
+_FLAGS = [
+    "--use-gl=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--no-sandbox",
+    "--host-resolver-rules=MAP lab.test 127.0.0.1",
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -142,7 +147,7 @@ def view(browser: Any) -> Iterator[Callable[[Path], ViewerPage]]:
     from tessarr.web.server import Server
     from tessarr.web.viewer.site import build_viewer
 
-    server = Server()
+    server = Server(names=["lab.test"])
     server.start()
     pages: list[ViewerPage] = []
     context = browser.new_context(viewport={"width": 1280, "height": 800})

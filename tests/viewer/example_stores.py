@@ -64,7 +64,14 @@ def create_image(folder: Path, version: str, *, size: int = 1024, planes: int = 
         datasets.append({"path": str(number), "coordinateTransformations": [transform]})
         levels.append(level)
         level = level[..., ::2, ::2]
-    omero = {"channels": [{"label": label} for label in ("DAPI", "GFP")]}
+    window = {"min": 0, "max": 65535, "start": 100, "end": 4000}
+    colors = {"DAPI": "0000FF", "GFP": "00FF00"}
+    omero = {
+        "channels": [
+            {"label": label, "color": color, "window": window, "active": True}
+            for label, color in colors.items()
+        ]
+    }
     multiscale: dict[str, Any] = {"name": "cells", "axes": axes, "datasets": datasets}
     is_new = version == "0.5"
     content = {"version": version, "multiscales": [multiscale], "omero": omero} if is_new else {}

@@ -184,6 +184,8 @@ def test_root_array_is_drawn_as_line(view: View, stores: Stores, capsys: Any) ->
     page = viewer.open()
     page.get_by_test_id("line").wait_for()
     page.get_by_test_id("line").get_by_text("mV").wait_for()
+    assert page.get_by_role("navigation", name="Hierarchy").count() == 0
+    assert page.get_by_role("button", name="tree").count() == 0
     page.get_by_role("tab", name="Table").click()
     assert viewer.read_cells(5) == cat(capsys, path, "[:5]").split()
 
@@ -285,6 +287,28 @@ def test_frame_works_in_page_of_another_origin(view: View, stores: Stores) -> No
     viewer.page.set_content(ViewerFrame(viewer.url, 400)._repr_html_())
     frame = viewer.page.frame_locator("iframe")
     frame.get_by_test_id("line").wait_for()
+    frame.get_by_role("tab", name="Table").click()
+    assert copy_link(viewer.page, frame) == f"{viewer.url}#/?view=table"
+
+
+def test_link_of_insecure_page_is_copied(view: View, stores: Stores) -> None:
+    """Browsers hide their clipboard from pages of other machines without HTTPS."""
+    viewer = view(stores("root_array"))
+    url = viewer.url.replace("127.0.0.1", "lab.test")
+    viewer.page.goto(url)
+    viewer.page.get_by_test_id("line").wait_for()
+    assert viewer.page.evaluate("navigator.clipboard === undefined")
+    assert copy_link(viewer.page, viewer.page) == f"{url}#/"
+
+
+def copy_link(page: Any, frame: Any) -> str:
+    """Click on the button and return what a paste inserts."""
+    frame.get_by_role("button", name="Copy link").click()
+    frame.get_by_role("button", name="Copied").wait_for()
+    page.evaluate("document.body.append(document.createElement('textarea'))")
+    page.locator("textarea").press("Control+v")
+    text: str = page.locator("textarea").input_value()
+    return text
 
 
 def test_page_of_another_site_gets_no_values(view: View, stores: Stores) -> None:

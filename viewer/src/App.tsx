@@ -1,6 +1,6 @@
 /** The page: the tree, and the selected node. */
 import { useEntity } from '@h5web/app';
-import { Suspense, useEffect, useState } from 'react';
+import { type ReactNode, Suspense, useEffect, useState } from 'react';
 import { ErrorBoundary } from 'react-error-boundary';
 
 import { changeSettings, formatAddress, navigate, useAddress, useSettings } from './address';
@@ -20,21 +20,25 @@ export function App() {
   return (
     <div className="page">
       <header>
-        <button
-          type="button"
-          aria-label={hasTree ? 'Hide the tree' : 'Show the tree'}
-          onClick={() => setTree(!hasTree)}
-        >
-          ☰
-        </button>
+        <UnlessRootIsArray>
+          <button
+            type="button"
+            aria-label={hasTree ? 'Hide the tree' : 'Show the tree'}
+            onClick={() => setTree(!hasTree)}
+          >
+            ☰
+          </button>
+        </UnlessRootIsArray>
         <Breadcrumbs path={path} />
         <CopyLink />
       </header>
       <div className="body">
         {hasTree && (
-          <aside>
-            <Tree selected={path} />
-          </aside>
+          <UnlessRootIsArray>
+            <aside>
+              <Tree selected={path} />
+            </aside>
+          </UnlessRootIsArray>
         )}
         <main>
           <ErrorBoundary FallbackComponent={Failure} resetKeys={[path]}>
@@ -46,6 +50,22 @@ export function App() {
       </div>
     </div>
   );
+}
+
+/** The tree and its button; an array at the root needs neither. */
+function UnlessRootIsArray({ children }: { children: ReactNode }) {
+  return (
+    <ErrorBoundary fallback={children}>
+      <Suspense>
+        <ChildrenOfGroup>{children}</ChildrenOfGroup>
+      </Suspense>
+    </ErrorBoundary>
+  );
+}
+
+function ChildrenOfGroup({ children }: { children: ReactNode }) {
+  const { node } = useEntity('/') as AnyEntity;
+  return node.kind === 'array' ? null : children;
 }
 
 function Breadcrumbs({ path }: { path: string }) {
@@ -75,16 +95,25 @@ function CopyLink() {
     <button
       type="button"
       onClick={() => {
-        const link = new URL(formatAddress(address), window.location.href).href;
-        void navigator.clipboard.writeText(link).then(() => {
-          setCopied(true);
-          setTimeout(() => setCopied(false), 1500);
-        });
+        copyText(new URL(formatAddress(address), window.location.href).href);
+        setCopied(true);
+        setTimeout(() => setCopied(false), 1500);
       }}
     >
       {isCopied ? 'Copied' : 'Copy link'}
     </button>
   );
+}
+
+/** Copy by a command: frames and pages without HTTPS have no access to `navigator.clipboard`. */
+function copyText(text: string): void {
+  const replace = (event: ClipboardEvent) => {
+    event.clipboardData?.setData('text/plain', text);
+    event.preventDefault();
+  };
+  document.addEventListener('copy', replace);
+  document.execCommand('copy');
+  document.removeEventListener('copy', replace);
 }
 
 function NodeView({ path }: { path: string }) {
