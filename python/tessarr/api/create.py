@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import with_keywords
@@ -13,7 +13,7 @@ from tessarr.group import Group
 from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Literal, Unpack
 
     from tessarr.array import Array
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         CodecsLike,
         CreateSettings,
         FromArraySettings,
+        FullLikeSettings,
         LikeSettings,
         Settings,
         StoreSettings,
@@ -243,6 +244,8 @@ def create(  # noqa: PLR0917 (the order that zarr-python 2 has)
     """
     if mode not in (None, "a", "r+", "w", "w-", "x"):
         raise ArgumentError(f"mode {mode!r} creates nothing")
+    if mode in ("w-", "x") and overwrite:
+        raise ArgumentError(f"mode {mode!r} keeps an existing node, and overwrite=True deletes it")
     keywords: dict[str, Any] = {**settings}
     if synchronizer is not None:
         keywords["synchronizer"] = synchronizer
@@ -335,6 +338,16 @@ def full(shape: ShapeLike, fill_value: Any, **settings: Unpack[StoreSettings]) -
     >>> tessarr.full(3, 7, dtype="u1")[:]
     array([7, 7, 7], dtype=uint8)
     """
+    return _create_filled(full, shape, fill_value, settings)
+
+
+def _create_filled(
+    function: Callable[..., Array], shape: ShapeLike, fill_value: Any, settings: StoreSettings
+) -> Array:
+    if settings:
+        from tessarr.array.keywords import check_signature
+
+        check_signature(settings, function)
     return create_array(shape=shape, fill_value=fill_value, **settings)
 
 
@@ -348,7 +361,7 @@ def zeros(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     >>> tessarr.zeros((2, 2), dtype="i4")[0]
     array([0, 0], dtype=int32)
     """
-    return create_array(shape=shape, **settings)
+    return _create_filled(zeros, shape, "auto", settings)
 
 
 @with_keywords("tessarr.array.keyword_types")
@@ -361,7 +374,7 @@ def ones(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     >>> tessarr.ones(2)[:]
     array([1., 1.])
     """
-    return create_array(shape=shape, fill_value=1, **settings)
+    return _create_filled(ones, shape, 1, settings)
 
 
 @with_keywords("tessarr.array.keyword_types")
@@ -376,7 +389,7 @@ def empty(shape: ShapeLike, **settings: Unpack[StoreSettings]) -> Array:
     >>> tessarr.empty(2, zarr_format=2).fill_value is None
     True
     """
-    return create_array(shape=shape, fill_value=None, **settings)
+    return _create_filled(empty, shape, None, settings)
 
 
 @with_keywords("tessarr.array.keyword_types")
@@ -394,10 +407,16 @@ def array(data: Any, **settings: Unpack[ArraySettings]) -> Array:
     >>> tessarr.array([[1, 2], [3, 4]])[1]
     array([3, 4])
     """
+    from tessarr.array.keywords import check_signature
     from tessarr.array.like import chunks_of
 
+    check_signature(settings, array)
     settings.setdefault("chunks", chunks_of(data))
     return create_array(data=data, **settings)
+
+
+_NONE_ACTS: Final = frozenset(["compression", "compressor", "fill_value", "fillvalue"])
+"""Settings of `from_array` whose value None differs from that of the other array."""
 
 
 @with_keywords("tessarr.array.keyword_types")
@@ -431,9 +450,11 @@ def from_array(
     >>> b, b.attrs["unit"], float(b[5, 5])
     (Array((6, 6), float64, chunks=(6, 2), order=C), 'm', 1.0)
     """
+    from tessarr.array.keywords import check_signature
     from tessarr.array.like import settings_like
     from tessarr.metadata.attributes import allow_copied_tokens
 
+    check_signature(settings, from_array)
     codecs_and_chunks = {"chunks": chunks, "shards": shards, "filters": filters}
     codecs_and_chunks |= {"compressors": compressors, "serializer": serializer}
     kept_names = {
@@ -442,8 +463,8 @@ def from_array(
         if isinstance(value, str) and value == "keep"
     }
     overrides = {name: value for name, value in codecs_and_chunks.items() if name not in kept_names}
-    # zarr-python's default of these is None, which keeps what the other array has.
-    keeps = {name for name, value in settings.items() if value is None} - {"fill_value"}
+    # zarr-python's default of most settings is None, which keeps what the other array has.
+    keeps = {name for name, value in settings.items() if value is None and name not in _NONE_ACTS}
     overrides |= {name: value for name, value in settings.items() if name not in keeps}
     like = settings_like(data, overrides, with_metadata=True)
     del like["shape"]
@@ -452,7 +473,7 @@ def from_array(
 
 
 @with_keywords("tessarr.array.keyword_types")
-def full_like(a: Any, fill_value: Any = "keep", **settings: Unpack[LikeSettings]) -> Array:
+def full_like(a: Any, fill_value: Any = "keep", **settings: Unpack[FullLikeSettings]) -> Array:
     """Create an array like another one that reads as `fill_value`.
 
     Parameters
@@ -474,8 +495,16 @@ def full_like(a: Any, fill_value: Any = "keep", **settings: Unpack[LikeSettings]
     >>> b, b[0, 0], b.zarr_format
     (Array((4, 6), int16, chunks=(2, 3), order=C), np.int16(5), 2)
     """
+    return _create_like(full_like, a, fill_value, settings)
+
+
+def _create_like(
+    function: Callable[..., Array], a: Any, fill_value: Any, settings: Mapping[str, Any]
+) -> Array:
+    from tessarr.array.keywords import check_signature
     from tessarr.array.like import fill_settings_like
 
+    check_signature(settings, function)
     return create_array(**fill_settings_like(a, fill_value, settings))
 
 
@@ -489,7 +518,7 @@ def zeros_like(a: Any, **settings: Unpack[LikeSettings]) -> Array:
     >>> tessarr.zeros_like(np.ones((2, 2), "i4"))[0]
     array([0, 0], dtype=int32)
     """
-    return full_like(a, "auto", **settings)
+    return _create_like(zeros_like, a, "auto", settings)
 
 
 @with_keywords("tessarr.array.keyword_types")
@@ -502,7 +531,7 @@ def ones_like(a: Any, **settings: Unpack[LikeSettings]) -> Array:
     >>> tessarr.ones_like(np.zeros((2, 2), "i4"))[0]
     array([1, 1], dtype=int32)
     """
-    return full_like(a, 1, **settings)
+    return _create_like(ones_like, a, 1, settings)
 
 
 @with_keywords("tessarr.array.keyword_types")
@@ -515,4 +544,4 @@ def empty_like(a: Any, **settings: Unpack[LikeSettings]) -> Array:
     >>> tessarr.empty_like(tessarr.ones(2, zarr_format=2)).fill_value is None
     True
     """
-    return full_like(a, None, **settings)
+    return _create_like(empty_like, a, None, settings)

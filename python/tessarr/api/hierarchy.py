@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tessarr.api.open import open as open_node
 from tessarr.api.open import open_group
 from tessarr.array import Array, bind_array
+from tessarr.errors import ArgumentError
 from tessarr.flow import consolidate, convert, create
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
@@ -264,15 +265,22 @@ def open_consolidated(
     Traceback (most recent call last):
     tessarr.errors.NotFoundError: group '/' has no consolidated metadata: ...
     """
+    if settings:
+        from tessarr.array.keywords import check_signature
+
+        check_signature(settings, open_consolidated)
     if metadata_key in _MODES:
         mode, metadata_key = _MODES[metadata_key], None
+    if use_consolidated is False:
+        raise ArgumentError("use_consolidated=False contradicts open_consolidated: call open_group")
+    if isinstance(use_consolidated, str) and metadata_key not in {None, use_consolidated}:
+        raise ArgumentError(
+            f"metadata_key {metadata_key!r} and use_consolidated {use_consolidated!r} are "
+            "different names of one document"
+        )
+    name = metadata_key or use_consolidated or True
     return open_group(
-        store,
-        mode,
-        path=path,
-        zarr_format=zarr_format,
-        use_consolidated=use_consolidated or metadata_key or True,
-        **settings,
+        store, mode, path=path, zarr_format=zarr_format, use_consolidated=name, **settings
     )
 
 

@@ -95,7 +95,7 @@ def open(
     Raises
     ------
     NotFoundError
-        If the mode requires a node and none exists.
+        If the mode requires a node and none exists, or shape or data are passed and a group exists.
     ExistsError
         If the mode forbids an existing node and one exists.
     MetadataError
@@ -109,9 +109,7 @@ def open(
     Array((3,), int16, chunks=(3,), order=C)
     """
     keywords: dict[str, Any] = {**settings}
-    runtime, form = (
-        _parse_settings(keywords, zarr_format, "open") if keywords else ({}, zarr_format)
-    )
+    runtime, form = _parse_settings(keywords, zarr_format, open) if keywords else ({}, zarr_format)
     resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
     )
@@ -124,17 +122,21 @@ def open(
         if is_array:
             array_settings: dict[str, Any] = {**keywords, "overwrite": overwrite}
             return create_array(resolved, path=node_path, zarr_format=form, **array_settings)
-        attributes = {
-            name: value for name, value in keywords.items() if name not in _COMMON_SETTINGS
-        }
-        if attributes.keys() - {"attributes"}:  # which a group does not have
+        from tessarr.array.keywords import RUNTIME_NAMES
+
+        if keywords.keys() - {*RUNTIME_NAMES, "attributes", "shape", "data"}:
             raise TypeError("a new array needs a shape, or data")
         group_ = create_group(
-            resolved, path=node_path, zarr_format=form, overwrite=overwrite, **attributes
+            resolved,
+            path=node_path,
+            zarr_format=form,
+            overwrite=overwrite,
+            attributes=keywords.get("attributes"),
         )
         return _rebind_group(group_, runtime)
 
-    return _OpenRequest(resolved, node_path, form, None, runtime, copies=copies).node(mode, create)
+    kind: Kind | None = "array" if is_array else None
+    return _OpenRequest(resolved, node_path, form, kind, runtime, copies=copies).node(mode, create)
 
 
 @with_keywords("tessarr.array.keyword_types")
@@ -208,7 +210,7 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     if not cache_metadata:
         keywords["cache_metadata"] = False
     runtime, form = (
-        _parse_settings(keywords, zarr_format, "open_array") if keywords else ({}, zarr_format)
+        _parse_settings(keywords, zarr_format, open_array) if keywords else ({}, zarr_format)
     )
     resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
@@ -258,8 +260,10 @@ def open_like(
     >>> tessarr.open_like(a, "memory://alike", mode="w")
     Array((4, 6), int16, chunks=(2, 3), order=C)
     """
+    from tessarr.array.keywords import check_signature
     from tessarr.array.like import fill_settings_like
 
+    check_signature(settings, open_like)
     like = fill_settings_like(a, "keep", settings)
     if store is None:
         return open_array(path, **like)
@@ -332,7 +336,7 @@ def open_group(
     if synchronizer is not None:
         keywords["synchronizer"] = synchronizer
     runtime, form = (
-        _parse_settings(keywords, zarr_format, "open_group") if keywords else ({}, zarr_format)
+        _parse_settings(keywords, zarr_format, open_group) if keywords else ({}, zarr_format)
     )
     resolved, node_path = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
@@ -378,11 +382,6 @@ def group(
     mode: Mode = "w" if overwrite else "a"
     return open_group(store, mode, synchronizer, path, chunk_store=chunk_store, **settings)
 
-
-_COMMON_SETTINGS: Final = ("shape", "data", "synchronizer", "cache_attrs", "meta_array", "config")
-"""Keywords of `open` that apply to both arrays and groups."""
-
-_GROUP_SETTINGS: Final = {"synchronizer", "cache_attrs", "meta_array", "zarr_version"}
 
 _KINDS: Final[dict[Kind | None, Any]] = {
     "array": ArrayMeta,
@@ -481,13 +480,12 @@ class _OpenRequest:
 
 
 def _parse_settings(
-    settings: dict[str, Any], zarr_format: ZarrFormat | None, function: str
+    settings: dict[str, Any], zarr_format: ZarrFormat | None, function: Callable[..., Any]
 ) -> tuple[dict[str, Any], ZarrFormat | None]:
     """Return the runtime settings and the format; reject unknown keywords."""
-    from tessarr.array.keywords import SETTING_NAMES, check_keywords, runtime_settings
+    from tessarr.array.keywords import check_signature, runtime_settings
 
-    known = _GROUP_SETTINGS if function == "open_group" else {*SETTING_NAMES, "shape", "data"}
-    check_keywords(settings, function, known)
+    check_signature(settings, function)
     zarr_version = settings.pop("zarr_version", None)
     if zarr_version is not None and zarr_format not in (None, zarr_version):
         raise TypeError("give zarr_format or zarr_version, not both: they mean the same")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from tessarr._safe_repr import safe_repr
 from tessarr.api.create import create_group
 from tessarr.api.open import open as open_node
 from tessarr.array import Array
 from tessarr.array.create import CreationPlan
+from tessarr.array.keywords import SETTING_NAMES, check_signature
 from tessarr.errors import ArgumentError
 from tessarr.format.node_path import join, normalize_path
 from tessarr.format.registry import set_public_module, with_keywords
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LazyLoader", "load", "save", "save_array", "save_group"]
 
+_SAVE_ARRAY_NAMES: Final = SETTING_NAMES | {"mode"}
+"""Keyword arguments that `save_group` accepts only as arrays: the settings of `save_array`."""
+
 
 def save(
     store: StoreLike,
@@ -58,6 +63,8 @@ def save(
     ------
     ArgumentError
         If no array is passed.
+    TypeError
+        As for `save_group`.
 
     Examples
     --------
@@ -82,6 +89,7 @@ def save_array(
     path: str | None = None,
     zarr_format: ZarrFormat | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = True,
     **settings: Unpack[SaveSettings],
 ) -> None:
     """Save an array.
@@ -89,9 +97,11 @@ def save_array(
     Parameters
     ----------
     store, path, zarr_format, storage_options, **settings
-        As for `tessarr.create_array`. An existing node is replaced.
+        As for `tessarr.create_array`.
     arr
         An array of NumPy, Tessarr, zarr-python, h5py or Dask, or any array-like.
+    overwrite
+        Whether to replace an existing node. If False, an existing node is an error.
 
     Examples
     --------
@@ -100,10 +110,10 @@ def save_array(
     >>> tessarr.open_array("memory://one").chunks
     (1, 2)
     """
-    given: dict[str, Any] = {**settings}
-    zarr_format_ = _resolve_format(zarr_format, given)
+    check_signature(settings, save_array)
+    keywords: dict[str, Any] = {**settings, "overwrite": overwrite}
+    zarr_format_ = keywords["zarr_format"] = _resolve_format(zarr_format, keywords)
     with _open_store_for_save(store, path, zarr_format_, storage_options) as (resolved, node_path):
-        keywords: dict[str, Any] = {**given, "zarr_format": zarr_format_, "overwrite": True}
         CreationPlan.from_settings(resolved, data=arr, **keywords).execute(node_path)
 
 
@@ -134,6 +144,8 @@ def save_group(
     ------
     ArgumentError
         If no array is passed, or an argument is no array; then nothing is deleted.
+    TypeError
+        If a keyword is a setting of `save_array`, such as ``chunks``, and its value is no array.
 
     Examples
     --------
@@ -144,6 +156,12 @@ def save_group(
     (['arr_0', 'height'], array([0.5, 1.5]))
     """
     arrays = {f"arr_{i}": arr for i, arr in enumerate(args)}
+    for name in kwargs.keys() & _SAVE_ARRAY_NAMES:
+        if not hasattr(kwargs[name], "__array__"):
+            raise TypeError(
+                f"{name}={safe_repr(kwargs[name])} is a setting, and each keyword argument is "
+                "saved as an array: create the arrays with save_array"
+            )
     duplicates = arrays.keys() & kwargs.keys()
     if duplicates:
         raise ArgumentError(f"{min(duplicates)!r} is the name of two arrays to save")
@@ -204,6 +222,7 @@ def load(
     >>> tessarr.load("memory://loaded")["b"], tessarr.load("memory://loaded", "a")
     (array([3.]), array([1, 2]))
     """
+    check_signature(settings, load)
     node = open_node(
         store,
         "r",

@@ -33,6 +33,7 @@ __all__ = [
     "DataSettings",
     "DatasetLikeSettings",
     "FromArraySettings",
+    "FullLikeSettings",
     "GroupSettings",
     "LikeSettings",
     "LoadSettings",
@@ -92,17 +93,22 @@ class _Overwrite(TypedDict, total=False):
     overwrite: bool
 
 
-class _Positional(TypedDict, total=False):
-    """Keywords that functions of zarr-python 2 also take by position."""
+class _WritePositional(TypedDict, total=False):
+    """Keywords of writers that functions of zarr-python 2 also take by position."""
 
     order: MemoryOrder | None
     synchronizer: Any
-    cache_metadata: bool
     compressor: CodecsLike
 
 
-class _OtherSettings(TypedDict, total=False):
-    """Keywords that no function takes by position."""
+class _Positional(_WritePositional, total=False):
+    """Keywords that functions of zarr-python 2 also take by position."""
+
+    cache_metadata: bool
+
+
+class _WriteSettings(TypedDict, total=False):
+    """Keywords of writers that no function takes by position."""
 
     codecs: Iterable[CodecLike] | None
     object_codec: CodecLike | None
@@ -111,12 +117,9 @@ class _OtherSettings(TypedDict, total=False):
     chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | tuple[str, str] | str | None
     dimension_separator: Literal[".", "/"] | None
     storage_transformers: Iterable[StorageTransformer | Mapping[str, Any] | str]
-    write_data: bool
-    # Runtime settings of the new array
+    # Runtime settings
     write_empty_chunks: bool | None
-    missing: Missing
     config: Any
-    read_only: bool
     # Names of zarr-python 2 and h5py
     compression: CodecLike | int | None
     compression_opts: Any
@@ -125,9 +128,17 @@ class _OtherSettings(TypedDict, total=False):
     maxshape: Iterable[int | None] | int | None
     chunk_shape: ChunksLike
     zarr_version: ZarrFormat | None
+    meta_array: Any
+
+
+class _OtherSettings(_WriteSettings, total=False):
+    """Keywords that no function takes by position."""
+
+    # Runtime settings of the array that the function returns
+    missing: Missing
+    read_only: bool
     cache_attrs: bool
     partial_decompress: bool
-    meta_array: Any
 
 
 class _Path(TypedDict, total=False):
@@ -148,12 +159,24 @@ class _Shape(TypedDict, total=False):
     shape: ShapeLike | None
 
 
-class _Data(TypedDict, total=False):
+class _WriteData(TypedDict, total=False):
+    write_data: bool
+
+
+class _Data(_WriteData, total=False):
     data: Any
 
 
 class MemberSettings(
-    _Chunks, _Encoding, _Fill, _FillAlias, _Positional, _OtherSettings, _Format, _Overwrite
+    _Chunks,
+    _Encoding,
+    _Fill,
+    _FillAlias,
+    _Positional,
+    _OtherSettings,
+    _WriteData,
+    _Format,
+    _Overwrite,
 ):
     """Keywords of `Group.create_array`, without the data type."""
 
@@ -176,12 +199,16 @@ class StoreSettings(SettingsWithoutFill, _Store, _Path, _Stores):
     """Keywords of functions that set the fill value: the settings and the location."""
 
 
-class ArraySettings(Settings, _Store, _Path, _Stores):
-    """Keywords of `tessarr.array`: the settings and the location."""
+class ArraySettings(Settings, _Shape, _Store, _Path, _Stores):
+    """Keywords of `tessarr.array`: the settings, the shape of the data and the location."""
 
 
 class LikeSettings(StoreSettings, _Shape):
-    """Keywords of `tessarr.full_like`: the settings, the location and the shape."""
+    """Keywords of `tessarr.zeros_like`: the settings, the location and the shape."""
+
+
+class FullLikeSettings(LikeSettings, _FillAlias):
+    """Keywords of `tessarr.full_like`."""
 
 
 class MemberLikeSettings(SettingsWithoutFill, _Shape):
@@ -200,16 +227,27 @@ class CreateSettings(_Encoding, _OtherSettings, _FillAlias, _Format, _Data):
 
 
 class FromArraySettings(
-    _DataType, _Fill, _FillAlias, _Positional, _OtherSettings, _Format, _Overwrite, _Path, _Stores
+    _DataType,
+    _Fill,
+    _FillAlias,
+    _Positional,
+    _OtherSettings,
+    _WriteData,
+    _Format,
+    _Overwrite,
+    _Path,
+    _Stores,
 ):
     """Keywords of `tessarr.from_array` beside its parameters."""
 
 
-class SaveSettings(_DataType, _Chunks, _Encoding, _Fill, _FillAlias, _Positional, _OtherSettings):
-    """Keywords of `tessarr.save_array`: the settings without the format."""
+class SaveSettings(
+    _DataType, _Chunks, _Encoding, _Fill, _FillAlias, _WritePositional, _WriteSettings
+):
+    """Keywords of `tessarr.save_array`: the settings of writers, without the format."""
 
 
-class OpenSettings(SaveSettings, _Shape, _Data):
+class OpenSettings(SaveSettings, _Positional, _OtherSettings, _Shape, _Data):
     """Keywords of `tessarr.open`, for an array."""
 
 
@@ -217,7 +255,7 @@ class OpenArraySettings(_Encoding, _OtherSettings, _FillAlias, _Data):
     """Keywords of `tessarr.open_array` beside its parameters."""
 
 
-class OpenLikeSettings(Settings, _Shape, _Stores):
+class OpenLikeSettings(OpenSettings, _Format, _Stores):
     """Keywords of `tessarr.open_like`."""
 
     mode: NotRequired[Mode]
@@ -253,7 +291,6 @@ class OpenConsolidatedSettings(OpenGroupSettings, _Stores, total=False):
     """Keywords of `tessarr.open_consolidated`, as for `tessarr.open_group`."""
 
     synchronizer: Any
-    attributes: Mapping[str, Any] | None
 
 
 class ConstructorSettings(TypedDict, total=False):

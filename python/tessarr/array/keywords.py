@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
 
 __all__ = [
+    "RUNTIME_NAMES",
     "SETTING_NAMES",
     "ArrayConfig",
     "CreationSettings",
     "check_keywords",
+    "check_signature",
     "config_settings",
     "parse_keywords",
     "runtime_settings",
@@ -106,11 +108,8 @@ def parse_keywords(settings: Mapping[str, Any], function: str = "create_array") 
         remaining.setdefault("compressors", options.compressor)
     if remaining.get("order", "C") is None:
         del remaining["order"]
-    meta_array = remaining.pop("meta_array", None)
-    if meta_array is not None and not isinstance(meta_array, np.ndarray):
-        raise UnsupportedError(f"meta_array {meta_array!r}: arrays are read as NumPy's")
     runtime = runtime_settings(remaining)
-    for name in (*RUNTIME_SETTINGS, "cache_attrs", "config", "partial_decompress"):
+    for name in RUNTIME_NAMES:
         remaining.pop(name, None)
     return CreationSettings(
         opened=runtime,
@@ -217,6 +216,15 @@ RUNTIME_SETTINGS: Final = (
 )
 """The names of runtime settings."""
 
+RUNTIME_NAMES: Final = (
+    *RUNTIME_SETTINGS,
+    "cache_attrs",
+    "config",
+    "meta_array",
+    "partial_decompress",
+)
+"""The names of keywords that determine runtime settings."""
+
 _MISSING: Final = ("fill", "refuse_chunks", "refuse")
 
 _FOREIGN_NAMES: Final = {
@@ -281,6 +289,9 @@ def runtime_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         check_synchronizer(runtime["synchronizer"])
     if settings.get("cache_attrs", True) is False:
         runtime["cache_metadata"] = False
+    meta_array = settings.get("meta_array")
+    if meta_array is not None and not isinstance(meta_array, np.ndarray):
+        raise UnsupportedError(f"meta_array {meta_array!r}: arrays are read as NumPy's")
     if runtime.get("missing", "fill") not in _MISSING:
         raise ArgumentError(f"missing {runtime['missing']!r} is not one of {', '.join(_MISSING)}")
     return runtime
@@ -302,6 +313,38 @@ def check_keywords(settings: Iterable[str], function: str, known: Collection[str
             other = _FOREIGN_NAMES.get(name)
             hint = did_you_mean(other if other in known else name, known)
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def check_signature(settings: Mapping[str, Any], function: Any) -> None:
+    """Raise a TypeError if the signature of a function lacks a keyword.
+
+    Parameters
+    ----------
+    settings
+        The keywords of a call.
+    function
+        A function with the decorator `tessarr.format.registry.with_keywords`.
+
+    Raises
+    ------
+    TypeError
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> check_signature({"overwrite": True}, tessarr.open)
+    Traceback (most recent call last):
+    TypeError: open() got an unexpected keyword argument 'overwrite': mode="w" replaces a node
+    """
+    known = function.__signature__.parameters
+    if settings.keys() <= known.keys():
+        return
+    if "overwrite" in settings and "mode" in known and "overwrite" not in known:
+        raise TypeError(
+            f"{function.__name__}() got an unexpected keyword argument 'overwrite': "
+            'mode="w" replaces a node'
+        )
+    check_keywords(settings, function.__name__, known)
 
 
 def config_settings(config: Any) -> dict[str, Any]:

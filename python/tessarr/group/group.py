@@ -56,7 +56,7 @@ class Group(GroupCreation):
     zarr_format, zarr_version
         The only format to look for.
     meta_array
-        Accepted for zarr-python 2; results are always NumPy arrays.
+        For zarr-python 2: a NumPy array, as all results are.
 
     Notes
     -----
@@ -105,17 +105,20 @@ class Group(GroupCreation):
         mode, form = "r" if read_only else "r+", zarr_format or zarr_version
         resolved, node_path = locate_node(store, mode, path, form, chunk_store=chunk_store)
         meta = run_flow(open_flow.open_group(node_path, zarr_format=form), resolved)
-        runtime_settings = {} if synchronizer is None else {"synchronizer": synchronizer}
-        if not cache_attrs:
-            runtime_settings["cache_metadata"] = False
-        del meta_array  # results are always NumPy arrays
+        runtime: dict[str, Any] = {}
+        if synchronizer is not None or not cache_attrs or meta_array is not None:
+            from tessarr.array.keywords import runtime_settings
+
+            runtime = runtime_settings(
+                {"synchronizer": synchronizer, "cache_attrs": cache_attrs, "meta_array": meta_array}
+            )
         self._initialize(
             meta,
             resolved,
             node_path,
             read_only=read_only,
             copies=None,
-            runtime_settings=runtime_settings,
+            runtime_settings=runtime,
         )
 
     @classmethod

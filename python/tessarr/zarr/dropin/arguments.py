@@ -14,7 +14,6 @@ from tessarr.store.resolve import FILE_SUFFIXES, is_url
 
 __all__ = ["parse_config", "translate_arguments", "translate_value"]
 
-_WITHOUT_EFFECT: Final = ("prototype", "meta_array", "cache_attrs", "cache_metadata", "_async")
 _NOT_IMPLEMENTED: Final = ("meta_array", "cache_attrs")
 _CODEC_SETTINGS: Final = ("compressor", "compressors", "filters", "serializer", "codecs")
 _STORE_SETTINGS: Final = ("store", "chunk_store", "source", "dest")
@@ -25,7 +24,7 @@ def translate_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """Return keyword arguments without the classes of zarr-python.
 
     Data types, codecs and chunk key encodings of zarr-python become their documents or NumPy's
-    data types. Arguments without an effect in Tessarr are left out.
+    data types. Arguments without an effect in zarr-python are left out, with its warning.
     """
     for name in _NOT_IMPLEMENTED:
         if settings.get(name) is not None:
@@ -35,7 +34,9 @@ def translate_arguments(settings: dict[str, Any]) -> dict[str, Any]:
             "The `write_empty_chunks` keyword argument is deprecated: pass "
             "config={'write_empty_chunks': ...}"
         )
-    translated = {name: value for name, value in settings.items() if name not in _WITHOUT_EFFECT}
+    translated = {name: it for name, it in settings.items() if name not in _NOT_IMPLEMENTED}
+    if translated.get("cache_metadata", True) is None:  # zarr-python's default
+        del translated["cache_metadata"]
     if is_instance_of(translated.get("fill_value"), "zarr.core.array"):  # DEFAULT_FILL_VALUE
         del translated["fill_value"]
     if "dtype" in translated:

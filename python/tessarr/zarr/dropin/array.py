@@ -10,7 +10,6 @@ import numpy as np
 from tessarr.array import array as own
 from tessarr.array.array import bind_as
 from tessarr.format.registry import set_public_module
-from tessarr.zarr.dropin.arguments import translate_arguments
 from tessarr.zarr.dropin.errors import raises_zarr_errors, translate_errors
 from tessarr.zarr.dropin.metadata import build_original_metadata
 from tessarr.zarr.dropin.originals import Delegating, OriginalArray, delegate
@@ -167,11 +166,12 @@ _SELECTIONS: Final = ("basic", "block", "coordinate", "mask", "orthogonal")
 
 
 def _accept_prototype(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that accepts the arguments of zarr-python."""
+    """Return a method that accepts a buffer prototype; results are always NumPy arrays."""
 
     @wraps(method)
-    def call(self: Any, *arguments: Any, **settings: Any) -> Any:
-        return method(self, *arguments, **translate_arguments(settings))
+    def call(self: Any, *arguments: Any, prototype: Any = None, **settings: Any) -> Any:
+        del prototype
+        return method(self, *arguments, **settings)
 
     return call
 
@@ -195,6 +195,7 @@ def adopt_array(array: own.Array) -> Array:
         missing=array._missing,
         chunk_cache_bytes=array._chunk_cache_bytes,
         synchronizer=array._synchronizer,
+        cache_metadata=array._cache_metadata,
         present=array._present,
     )
     adopted._consolidated = array._consolidated

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import tessarr
-from tessarr.errors import NotFoundError, ReadOnlyError
+from tessarr.array.like import fill_settings_like
+from tessarr.errors import ArgumentError, NotFoundError, ReadOnlyError
 from tessarr.format.user_warnings import warn_user
 from tessarr.group import Group
 from tessarr.options import current
@@ -16,18 +17,48 @@ if TYPE_CHECKING:
 __all__ = ["FUNCTIONS_WITH_DEFAULTS"]
 
 
+_CREATE_MODES: Final = (None, "a", "r+", "w", "w-")
 _POSITION_OF_DTYPE: Final = 2
 
 
 def _create(shape: Any, *arguments: Any, **settings: Any) -> Any:
     """Create an array; its data type does not follow `data`, and the mode may replace nodes."""
-    mode, overwrite = settings.pop("mode", None), settings.pop("overwrite", False)
-    if mode == "r":
-        raise ReadOnlyError("mode 'r' opens the store read-only: nothing can be created in it")
+    settings = _apply_mode(settings)
     if len(arguments) < _POSITION_OF_DTYPE and settings.get("dtype") is None:
         settings["dtype"] = "float64"
-    settings["overwrite"] = mode == "w" or (overwrite and mode != "w-")
-    return tessarr.create(shape, *arguments, mode=mode, **settings)
+    return tessarr.create(shape, *arguments, **settings)
+
+
+def _apply_mode(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with ``overwrite`` in place of the mode."""
+    mode, overwrite = settings.get("mode"), settings.get("overwrite", False)
+    if mode == "r":
+        raise ReadOnlyError("mode 'r' opens the store read-only: nothing can be created in it")
+    if mode not in _CREATE_MODES:
+        raise ArgumentError(f"mode {mode!r} is not one of r, r+, a, w, w-")
+    others = {name: value for name, value in settings.items() if name != "mode"}
+    return {**others, "overwrite": mode == "w" or (overwrite and mode != "w-")}
+
+
+def _array(data: Any, **settings: Any) -> Any:
+    return tessarr.array(data, **_apply_mode(settings))
+
+
+def _full(shape: Any, fill_value: Any, **settings: Any) -> Any:
+    return _create(shape, fill_value=fill_value, **settings)
+
+
+def _zeros(shape: Any, **settings: Any) -> Any:
+    return _full(shape, "auto", **settings)
+
+
+def _ones(shape: Any, **settings: Any) -> Any:
+    return _full(shape, 1, **settings)
+
+
+def _empty(shape: Any, **settings: Any) -> Any:
+    """Create an array whose elements are the fill value, by default 0."""
+    return _create(shape, **settings)
 
 
 def _open(store: Any = None, mode: Any = None, **settings: Any) -> Any:
@@ -81,13 +112,17 @@ def _open_like(a: Any, path: Any, **settings: Any) -> Any:
     return tessarr.open_like(a, path, **_drop_codecs(a, settings))
 
 
-def _like(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that uses the codecs of the other array only in its own format."""
+def _full_like(a: Any, fill_value: Any = "keep", **settings: Any) -> Any:
+    """Create an array with the codecs of another one, if it has the same format."""
+    return _create(**fill_settings_like(a, fill_value, _drop_codecs(a, settings)))
 
-    def create_like(a: Any, **settings: Any) -> Any:
-        return function(a, **_drop_codecs(a, settings))
 
-    return create_like
+def _zeros_like(a: Any, **settings: Any) -> Any:
+    return _full_like(a, "auto", **settings)
+
+
+def _ones_like(a: Any, **settings: Any) -> Any:
+    return _full_like(a, 1, **settings)
 
 
 def _drop_codecs(a: Any, settings: dict[str, Any]) -> dict[str, Any]:
@@ -101,10 +136,8 @@ def _drop_codecs(a: Any, settings: dict[str, Any]) -> dict[str, Any]:
 
 def _save_array(store: Any, arr: Any, **settings: Any) -> None:
     """Save an array; by default and with mode "w", the function replaces an existing node."""
-    if settings.pop("mode", None) in (None, "w"):
-        tessarr.save_array(store, arr, **settings)
-    else:
-        tessarr.array(arr, store=store, **settings)
+    replaces = settings.get("mode") in {None, "w"}
+    tessarr.save_array(store, arr, **_apply_mode({"overwrite": replaces, **settings}))
 
 
 def _consolidate_metadata(store: Any, *arguments: Any, **settings: Any) -> Any:
@@ -130,16 +163,19 @@ def _tree(*arguments: Any, **settings: Any) -> Any:
 
 
 FUNCTIONS_WITH_DEFAULTS: Final[dict[str, Callable[..., Any]]] = {
+    "array": _array,
     "consolidate_metadata": _consolidate_metadata,
     "create": _create,
-    # Elements of an empty array are its fill value: by default 0, or that of the other array.
-    "empty": tessarr.zeros,
-    "empty_like": _like(tessarr.full_like),
-    "full_like": _like(tessarr.full_like),
-    "ones_like": _like(tessarr.ones_like),
+    "empty": _empty,
+    "empty_like": _full_like,  # elements are the fill value of the other array
+    "full": _full,
+    "full_like": _full_like,
+    "ones": _ones,
+    "ones_like": _ones_like,
     "open": _open,
     "open_like": _open_like,
     "save_array": _save_array,
     "tree": _tree,
-    "zeros_like": _like(tessarr.zeros_like),
+    "zeros": _zeros,
+    "zeros_like": _zeros_like,
 }
