@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import tessarr
-from keyword_calls import DATA, NEW_ONLY, NO_EFFECT, REQUIRED, VALUES, list_effects, list_keywords
+from keyword_calls import (
+    DATA,
+    NEW_ONLY,
+    NO_EFFECT,
+    REQUIRED,
+    SHAPE,
+    VALUES,
+    list_effects,
+    list_keywords,
+)
+from tessarr.array.keywords import RUNTIME_NAMES
 from tessarr.errors import ArgumentError, NotFoundError
 
 CALLS = [
@@ -43,6 +54,19 @@ def test_keyword_of_existing_node_has_effect_or_raises(
 ) -> None:
     folders = (tmp_path / f"{number}.zarr" for number in itertools.count())
     without, with_keyword = list_effects(tessarr, name, keyword, folders, existing=True)
+    assert without != with_keyword
+
+
+@pytest.mark.parametrize("keyword", sorted({*RUNTIME_NAMES} - NO_EFFECT))
+def test_keyword_of_required_array_has_effect_or_raises(keyword: str, tmp_path: Path) -> None:
+    """Runtime settings apply to an array that exists."""
+    folders = (tmp_path / f"{number}.zarr" for number in itertools.count())
+    methods = SimpleNamespace(
+        open_group=lambda store, **settings: tessarr.open_group(store).require_array(
+            "a", SHAPE, **settings
+        )
+    )
+    without, with_keyword = list_effects(methods, "open_group", keyword, folders, existing=True)
     assert without != with_keyword
 
 

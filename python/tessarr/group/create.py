@@ -322,8 +322,8 @@ class GroupCreation(GroupMembers):
         exact
             Whether the data type must be equal.
         **settings
-            Settings for a new array, as for `create_array`. ``config`` also applies to an array
-            that exists.
+            Settings for a new array, as for `create_array`. ``config`` and other runtime settings,
+            such as ``missing``, also apply to an array that exists.
 
         Raises
         ------
@@ -357,8 +357,13 @@ class GroupCreation(GroupMembers):
                 f"dtypes {mismatch}: array {member.name!r} has data type {member.dtype}, "
                 f"not {dtype}"
             )
-        config = settings.get("config")
-        return member if config is None else member.with_config(config)
+        if not settings:
+            return member
+        from tessarr.array.keywords import runtime_settings
+
+        bound = self._bind(member._path, member._metadata, **runtime_settings(settings))
+        assert isinstance(bound, Array)
+        return bound
 
     require_dataset = require_array
 

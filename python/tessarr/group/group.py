@@ -453,13 +453,16 @@ class Group(GroupCreation):
 
     # Internal methods
 
-    def _bind(self, path: str, meta: NodeMeta) -> Array | Group:
+    def _bind(self, path: str, meta: NodeMeta, **settings: Any) -> Array | Group:
         copies = (
             self._consolidated
             if self._consolidated is not None and self._consolidated.covers(path)
             else None
         )
         read_only, runtime_settings = self._read_only, self._runtime_settings
+        if settings:
+            runtime_settings = {**runtime_settings, **settings}
+            read_only = runtime_settings.pop("read_only", False) or read_only
         return bind_node(
             meta, self._store, path, read_only=read_only, copies=copies, **runtime_settings
         )

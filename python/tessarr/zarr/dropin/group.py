@@ -80,9 +80,9 @@ class Group(Delegating, OwnGroup, OriginalGroup):  # type: ignore[misc] # an opt
     ) -> Any:
         return adopt_node(super()._unpickle(*state))
 
-    def _bind(self, path: str, meta: Any) -> Any:
+    def _bind(self, path: str, meta: Any, **settings: Any) -> Any:
         with apply_zarr_settings():
-            return adopt_node(super()._bind(path, meta))
+            return adopt_node(super()._bind(path, meta, **settings))
 
     def _member_path(self, name: Any) -> str:
         return super()._member_path(name.lstrip("/") if isinstance(name, str) else name)
