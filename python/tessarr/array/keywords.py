@@ -31,6 +31,7 @@ __all__ = [
     "SETTING_NAMES",
     "ArrayConfig",
     "CreationSettings",
+    "add_runtime_defaults",
     "check_keywords",
     "check_signature",
     "config_settings",
@@ -295,6 +296,31 @@ def runtime_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     if runtime.get("missing", "fill") not in _MISSING:
         raise ArgumentError(f"missing {runtime['missing']!r} is not one of {', '.join(_MISSING)}")
     return runtime
+
+
+def add_runtime_defaults(
+    settings: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of a new array with default runtime settings.
+
+    Parameters
+    ----------
+    settings
+        The user's keywords.
+    defaults
+        The result of `runtime_settings` for the group of the array.
+
+    Examples
+    --------
+    >>> add_runtime_defaults({"config": {"write_empty_chunks": True}}, {"missing": "refuse"})
+    {'missing': 'refuse', 'write_empty_chunks': True, 'config': None}
+    """
+    runtime = {**defaults, **config_settings(settings.get("config"))}
+    result = {**runtime, **settings, "config": None}
+    cache_bytes = result.pop("chunk_cache_bytes", None)  # only a config has this setting
+    if cache_bytes is not None:
+        result["config"] = {"chunk_cache_bytes": cache_bytes}
+    return result
 
 
 def check_keywords(settings: Iterable[str], function: str, known: Collection[str]) -> None:

@@ -258,13 +258,9 @@ class GroupCreation(GroupMembers):
 
     def _array_settings(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of a new array with the defaults of this group."""
-        from tessarr.array.keywords import config_settings
+        from tessarr.array.keywords import add_runtime_defaults
 
-        runtime = {**self._runtime_settings, **config_settings(overrides.get("config"))}
-        settings = {**runtime, **overrides, "config": None}
-        cache_bytes = settings.pop("chunk_cache_bytes", None)
-        if cache_bytes is not None:
-            settings["config"] = {"chunk_cache_bytes": cache_bytes}
+        settings = add_runtime_defaults(overrides, self._runtime_settings)
         if settings.pop("storage_options", None):
             raise TypeError("storage_options are of the store, which the group has opened already")
         form = settings.pop("zarr_version", None) or settings.get("zarr_format")
