@@ -238,6 +238,35 @@ def test_repaired_chunk_is_shown_after_another_attempt(
     viewer.wait_for_slice("y,x")
 
 
+def test_group_that_refuses_listings_is_not_called_empty(view: View, tmp_path: Path) -> None:
+    tessarr.create_group(tmp_path).create_array("a", data=[1, 2])
+    with tessarr.serve(tmp_path) as server:
+        viewer = view(server.url)
+        page = viewer.open()
+        page.get_by_role("main").get_by_text("cannot list").wait_for()
+        assert page.get_by_text("no members").count() == 0
+        viewer.open("/a").get_by_test_id("line").wait_for()
+
+
+def test_packed_elements_are_drawn_as_values(view: View, tmp_path: Path) -> None:
+    """A missing value does not set the limits of the colours."""
+    data = np.arange(1600, dtype="i2").reshape(40, 40)
+    data[0, 0] = -32768
+    data[20:] = 100
+    attributes = {"scale_factor": 0.5, "add_offset": 10.0, "_FillValue": -32768}
+    tessarr.create_array(tmp_path, data=data, attributes=attributes)
+    viewer = view(tmp_path)
+    page = viewer.open()
+    viewer.wait_for_slice("y,x")
+    page.get_by_text("Values by the attributes scale_factor, add_offset, _FillValue.").wait_for()
+    domain = page.locator("figure[data-domain]").get_attribute("data-domain")
+    assert domain == "10.5,409.5"
+    assert viewer.hover(0.5, 0.6)[1] == "60 (stored: 100)"
+    page.get_by_role("tab", name="Table").click()
+    page.get_by_text("Stored elements, without regard to the attributes").wait_for()
+    assert viewer.read_cells(2) == ["-32768", "1"]
+
+
 def test_unknown_node_in_address_is_reported(view: View, stores: Stores) -> None:
     page = view(stores("broken")).open("/nothing")
     page.get_by_role("alert").get_by_text("there is no array or group 'nothing'").wait_for()

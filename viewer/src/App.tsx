@@ -171,7 +171,7 @@ function GroupView({ entity }: { entity: GroupEntity }) {
         </p>
       )}
       {node.image !== null && <ImageView path={`/${node.image}`} />}
-      {node.image === null && <Members node={node} />}
+      {node.image === null && !node.problem && <Members node={node} />}
     </>
   );
 }

@@ -104,6 +104,12 @@ function Slices({ node }: { node: ArrayNode }) {
         )}
         {text !== deferredText && <span className="busy" role="status" aria-label="Loading" />}
       </div>
+      {node.packing.length > 0 && (
+        <p className="note">
+          {view === 'table' ? 'Stored elements, without regard to ' : 'Values by '}
+          {`the attributes ${node.packing.join(', ')}.`}
+        </p>
+      )}
       <Sliders
         node={node}
         slice={slice}

@@ -1,17 +1,19 @@
 /** The exact text of one element, for tooltips. */
 import { useEffect, useState } from 'react';
 
-import { fetchText } from './requests';
+import { fetchNumbers, fetchText } from './requests';
 
 interface Props {
   path: string;
   selection: string;
+  /** Whether values differ from stored elements: the text has both. */
+  isPacked: boolean;
 }
 
 /** The last text, which stays visible until the next one arrives. */
 let last = { key: '', text: '…' };
 
-export function ExactValue({ path, selection }: Props) {
+export function ExactValue({ path, selection, isPacked }: Props) {
   const key = `${path}?${selection}`;
   const [, update] = useState(0);
   useEffect(() => {
@@ -20,10 +22,9 @@ export function ExactValue({ path, selection }: Props) {
     }
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      fetchText(path, selection, controller.signal)
-        .then(({ cells, columns }) => {
-          const words = cells.map(([word], i) => (columns ? `${columns[i]}: ${word}` : word));
-          last = { key, text: words.join(', ') };
+      fetchExact(path, selection, isPacked, controller.signal)
+        .then((text) => {
+          last = { key, text };
           update((count) => count + 1);
         })
         .catch(() => undefined); // the pointer has moved on
@@ -32,6 +33,22 @@ export function ExactValue({ path, selection }: Props) {
       clearTimeout(timer);
       controller.abort();
     };
-  }, [key, path, selection]);
+  }, [key, path, selection, isPacked]);
   return <strong data-testid="exact-value">{last.key === key ? last.text : '…'}</strong>;
+}
+
+async function fetchExact(
+  path: string,
+  selection: string,
+  isPacked: boolean,
+  signal: AbortSignal,
+): Promise<string> {
+  const { cells, columns } = await fetchText(path, selection, signal);
+  const text = cells.map(([word], i) => (columns ? `${columns[i]}: ${word}` : word)).join(', ');
+  if (!isPacked) {
+    return text;
+  }
+  const [value] = await fetchNumbers(path, { selection }, signal);
+  const shown = Number.isNaN(value) ? 'missing' : Number(value.toPrecision(7));
+  return `${shown} (stored: ${text})`;
 }

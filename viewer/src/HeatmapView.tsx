@@ -223,6 +223,7 @@ function Plane(props: PlaneProps) {
                   <div>
                     <ExactValue
                       path={node.path}
+                      isPacked={node.packing.length > 0}
                       selection={slice
                         .map((axis) => (axis === 'x' ? column : axis === 'y' ? row : axis))
                         .join(',')}

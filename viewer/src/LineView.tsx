@@ -101,6 +101,7 @@ export const LineView = memo((props: Props) => {
                 <div>
                   <ExactValue
                     path={node.path}
+                    isPacked={node.packing.length > 0}
                     selection={formatSelection(slice, { x: String(element) })}
                   />
                 </div>

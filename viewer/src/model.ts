@@ -27,6 +27,8 @@ export interface ArrayNode extends CommonNode {
   dtype: string;
   item_bytes: number;
   numbers: NumberType | null;
+  /** The attributes by which plots unpack elements; tables show elements as stored. */
+  packing: string[];
   is_complex: boolean;
   fields: Field[];
   chunks: number[];

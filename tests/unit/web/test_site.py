@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.copying.file_store import FileStore
 from tessarr.web.application import Application
 from tessarr.web.viewer import values
 from tessarr.web.viewer.site import build_viewer
@@ -65,6 +66,13 @@ def test_root_is_named_after_location_of_store(tmp_path: Path, store: Any, name:
     if isinstance(store, str):
         store = store.format(tmp=tmp_path)
     assert Client(tessarr.create_group(store)).node()["name"] == name
+
+
+def test_root_of_file_is_named_after_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3))
+    node = Client(tessarr.open(FileStore(f"{tmp_path}/a.npy"), "r")).node()
+    assert node["name"] == "a.npy"
+    assert node["store"] == f"FileStore({f'{tmp_path}/a.npy'!r})"
 
 
 def test_root_array_is_shown() -> None:

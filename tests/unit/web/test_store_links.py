@@ -34,6 +34,16 @@ def test_links_of_other_group_have_no_viewers() -> None:
     assert f"{URL}PATH/OF/ARRAY/" in links["TensorStore"]
 
 
+def test_command_for_group_needs_listing_or_consolidated_metadata() -> None:
+    """`tessarr tree` fails without both."""
+    group = tessarr.create_group(None)
+    assert build_links(URL, group)["tessarr"] == f"tessarr info {URL}PATH/OF/ARRAY/"
+    assert build_links(URL, group, listing=True)["tessarr"] == f"tessarr tree {URL}"
+    group.create_array("a", data=[1])
+    consolidated = tessarr.consolidate_metadata(group.store)
+    assert build_links(URL, consolidated)["tessarr"] == f"tessarr tree {URL}"
+
+
 def test_links_of_1d_array_have_no_vizarr() -> None:
     array = tessarr.create_array(None, shape=(4,), dtype="u1")
     assert "vizarr" not in build_links(URL, array)

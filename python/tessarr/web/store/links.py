@@ -27,7 +27,7 @@ VIEWER_ORIGINS: Final = tuple(
 _IMAGE_ATTRIBUTES: Final = ("multiscales", "plate", "well")
 
 
-def build_links(url: str, node: Array | Group | None) -> dict[str, str]:
+def build_links(url: str, node: Array | Group | None, *, listing: bool = False) -> dict[str, str]:
     """Return addresses, commands and code that open a store, by the name of the program.
 
     Parameters
@@ -36,6 +36,8 @@ def build_links(url: str, node: Array | Group | None) -> dict[str, str]:
         The address of the store; it ends in "/".
     node
         The node at the root, if any.
+    listing
+        Whether the server sends listings.
 
     Examples
     --------
@@ -52,9 +54,10 @@ def build_links(url: str, node: Array | Group | None) -> dict[str, str]:
         return {}
     is_array = isinstance(node, Array)
     driver = "zarr3" if node.zarr_format == 3 else "zarr"
+    has_tree = not isinstance(node, Array) and _lists_members(node, listing)
     array_url = url if is_array else f"{url}PATH/OF/ARRAY/"
     links = {
-        "tessarr": f"tessarr {'info' if is_array else 'tree'} {url}",
+        "tessarr": f"tessarr tree {url}" if has_tree else f"tessarr info {array_url}",
         "zarr-python": f'zarr.open("{url}", mode="r")',
         "TensorStore": f'tensorstore.open({{"driver": "{driver}", "kvstore": "{array_url}"}})',
     }
@@ -78,12 +81,17 @@ def find_note(node: Array | Group | None, *, listing: bool) -> str:
     """
     if node is None:
         return "the root is neither array nor group: append the path of a node to the address"
-    if listing or isinstance(node, Array) or node.consolidated:
+    if isinstance(node, Array) or _lists_members(node, listing):
         return ""
     return (
-        "programs cannot list the members of the group: enable listings, or consolidate its "
-        "metadata"
+        "programs cannot list the members of the group: allow listings (--listing or "
+        "listing=True), or consolidate its metadata (tessarr consolidate)"
     )
+
+
+def _lists_members(group: Group, listing: bool) -> bool:
+    """Return whether programs can list the members of the group at the root."""
+    return listing or group.consolidated
 
 
 def _is_image(node: Array | Group) -> bool:

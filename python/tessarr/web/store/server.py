@@ -159,7 +159,8 @@ def serve(
     site = build_store_site(root, listing=listing, origins=origins)
     url = server.add(site, None if token else "", origins)
     server.start()
-    return StoreServer(server, url, build_links(url, node), find_note(node, listing=listing))
+    links = build_links(url, node, listing=listing)
+    return StoreServer(server, url, links, find_note(node, listing=listing))
 
 
 def _normalize_origin(text: str) -> str:

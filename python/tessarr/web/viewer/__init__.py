@@ -5,6 +5,7 @@
 - `dimensions`: names, units and coordinates of axes (xarray, format 3, OME-Zarr).
 - `image`: resolution levels of OME-Zarr images.
 - `values`: selections, and their values as raw numbers or as text.
+- `packing`: packed elements and missing values (CF conventions).
 - `reduction`: means, minima and maxima of blocks.
 - `show`: opens the page in a notebook or in a browser.
 - ``static``: the page and its scripts, built from the folder ``viewer`` of the project.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.api.open import open_group
 from tessarr.array import Array
+from tessarr.copying.file_store import FileStore
 from tessarr.errors import NotFoundError, TessarrError
 from tessarr.format.node_path import join, normalize_path
 from tessarr.group import Group
@@ -16,6 +17,7 @@ from tessarr.node.info import array_items, format_size
 from tessarr.node.node import StorePath, Unreadable
 from tessarr.web.viewer.dimensions import describe_dimensions, read_coordinates
 from tessarr.web.viewer.image import OmeImage, parse_image
+from tessarr.web.viewer.packing import find_packing, find_unpacked_type
 from tessarr.web.viewer.values import find_number_type
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ class Hierarchy:
             "name": node.basename or _store_name(node),
             "attributes": to_browser_json(dict(node.attrs)),
             "metadata": to_browser_json(node.metadata.to_dict()),
-            "store": repr(node._store),
+            "store": _format_store(node),
         }
         if isinstance(node, Array):
             return {**common, **self._describe_array(path, node)}
@@ -240,11 +242,13 @@ def _describe_elements(array: Array) -> JSONObject:
     fields = [
         {"name": name, "numbers": find_number_type(dtype[name])} for name in dtype.names or ()
     ]
+    packing = find_packing(array)
     return {
         "shape": list(array.shape),
         "dtype": _format_dtype(dtype),
         "item_bytes": dtype.itemsize,
-        "numbers": find_number_type(dtype),
+        "numbers": find_number_type(dtype) if packing is None else find_unpacked_type(dtype),
+        "packing": [] if packing is None else list(packing.names),
         "is_complex": dtype.kind == "c",
         "fields": fields,
     }
@@ -260,9 +264,14 @@ def _describe_error(error: TessarrError) -> JSONObject:
     return {"kind": "unreadable", "error": error.kind, "message": str(error)}
 
 
+def _format_store(node: Array | Group) -> str:
+    """Return the repr of the store; that of most stores of other classes may be long."""
+    return repr(node.store if isinstance(node.store, FileStore) else node._store)
+
+
 def _store_name(node: Array | Group) -> str:
     """Return a short name of the root: the last part of its store's location, if it has one."""
-    text = repr(node._store)
+    text = _format_store(node)
     location = re.search(r"['\"](.*?)/*['\"]", text)
     return (location[1].rpartition("/")[2] if location else "") or text
 

@@ -17,7 +17,8 @@ complex                                     float64 of the part that `part` name
 datetime64, timedelta64                     float64 of the count of units; NaT is NaN
 ==========================================  =========================================
 
-Text is exact for all data types: it equals the output of ``tessarr cat``.
+Packed elements and missing values become values as `packing` describes. Text is exact for all data
+types: it equals the output of ``tessarr cat``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 
 from tessarr.dtype.element_text import format_elements
 from tessarr.errors import ArgumentError, SelectionError, TooLargeError, UnsupportedError
+from tessarr.web.viewer.packing import find_packing, find_unpacked_type
 from tessarr.web.viewer.reduction import reduce_blocks
 
 if TYPE_CHECKING:
@@ -175,14 +177,15 @@ def read_numbers(
         If the elements are not numbers.
     """
     dtype = array.dtype if field is None else _find_field(array, field)
-    number_type = find_number_type(dtype)
+    packing = find_packing(array)
+    number_type = find_number_type(dtype) if packing is None else find_unpacked_type(dtype)
     if number_type is None:
         raise UnsupportedError(f"elements of type {dtype} are not numbers; request them as text")
     _check_size(selection, MAX_ELEMENTS)
 
     def read(part_of_selection: Selection) -> npt.NDArray[Any]:
         values = _read(array, part_of_selection, field)
-        return _to_numbers(values, number_type, part)
+        return _to_numbers(values, number_type, part) if packing is None else packing.unpack(values)
 
     if reduction == "stride" or not any(isinstance(axis, range) for axis in selection):
         return np.ascontiguousarray(read(selection))
