@@ -59,6 +59,26 @@ def test_tooltip_of_heat_map_equals_cat(view: View, stores: Stores, capsys: Any)
     assert text == cat(capsys, path / "t2m", f"[5, {row}, {column}]").strip()
 
 
+def test_slider_step_compiles_no_shader(view: View, stores: Stores) -> None:
+    """A compilation would delay each picture of a moving slider."""
+    viewer = view(stores("climate"))
+    viewer.page.add_init_script(
+        "window.programs = 0; const link = WebGL2RenderingContext.prototype.linkProgram;"
+        "WebGL2RenderingContext.prototype.linkProgram = function(program) {"
+        " window.programs += 1; link.call(this, program) }"
+    )
+    page = viewer.open("/t2m")
+    viewer.wait_for_slice("0,y,x")
+    page.wait_for_timeout(1000)  # pictures are drawn after the change of the page
+    programs = page.evaluate("window.programs")
+    assert programs > 0
+    for step in range(1, 5):
+        viewer.press("time", "ArrowRight")
+        viewer.wait_for_slice(f"{step},y,x")
+        page.wait_for_timeout(300)
+    assert page.evaluate("window.programs") == programs
+
+
 def test_attributes_and_metadata_are_shown(view: View, stores: Stores) -> None:
     page = view(stores("climate", zarr_format=3)).open("/t2m?tab=properties")
     attributes = page.get_by_role("table", name="Attributes")

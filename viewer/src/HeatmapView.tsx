@@ -233,6 +233,7 @@ function Plane(props: PlaneProps) {
               );
             }}
           />
+          <ShaderKeeper scaleType={scale} />
           <group scale={[1, isFlipped ? -1 : 1, 1]}>{children(colors)}</group>
         </VisCanvas>
         <ColorBar {...colors} withBounds />
@@ -240,6 +241,19 @@ function Plane(props: PlaneProps) {
     </div>
   );
 }
+
+const ONE_VALUE = ndarray(new Float32Array(1), [1, 1]);
+const UNIT_DOMAIN: Domain = [0, 1];
+
+/**
+ * A picture of size 0 that keeps the compiled shader. h5web creates another material for each slice,
+ * and three deletes a shader with its last material.
+ */
+const ShaderKeeper = memo(({ scaleType }: { scaleType: ColorScale }) => (
+  <group scale={0}>
+    <HeatmapMesh values={ONE_VALUE} domain={UNIT_DOMAIN} scaleType={scaleType} colorMap="Viridis" />
+  </group>
+));
 
 /** Pixels of images are square; axes of other units are not comparable. */
 function isImageLike(x: Axis, y: Axis): boolean {
