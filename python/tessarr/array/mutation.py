@@ -192,10 +192,10 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         block stores the chunk. Several blocks on one array share their memory, in nested statements
         and in threads; the end of each stores all of it.
 
-        *Deleted and replaced arrays.* A deletion or replacement by this process discards the
-        elements in memory. Before the block stores chunks, it compares the metadata document: if
-        another process has deleted the array, or replaced it by one with other chunks, the block
-        discards the elements and raises an error.
+        *Deleted and replaced arrays.* A deletion or replacement by this process, or by the commit
+        of a transaction, discards the elements in memory. Before the block stores chunks, it
+        compares the metadata document: if another process has deleted the array, or replaced it by
+        one with other chunks, the block discards the elements and raises an error.
 
         *Errors.* An exception in the block stores what was written before it and then propagates,
         as for a file of h5py or of Python, and as without the block. A chunk that cannot be stored
@@ -206,9 +206,10 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
 
         *Exit.* ``close`` of the array or of its store stores the elements in memory. A block that
         is never left is stored when its object is deleted (with a `ResourceWarning`) or when the
-        interpreter exits. A killed process loses the elements in memory. In all cases each chunk
-        has its old or its new content, never a mixture. A child process that is forked in the block
-        does not have the elements in memory, and stores its own writes at once.
+        interpreter exits. If the garbage collector ends a block, another thread stores it. A killed
+        process loses the elements in memory. In all cases each chunk has its old or its new
+        content, never a mixture. A child process that is forked in the block does not have the
+        elements in memory, and stores its own writes at once.
 
         Examples
         --------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import gc
+from _thread import get_ident, start_new_thread
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -19,12 +21,35 @@ __all__ = ["BufferedWrites"]
 
 N = TypeVar("N")
 
+_collecting_threads: set[int] = set()  # those that collect garbage now
+
+
+def _note_collection(phase: str, _: dict[str, int]) -> None:
+    change = _collecting_threads.add if phase == "start" else _collecting_threads.discard
+    change(get_ident())
+
+
+gc.callbacks.append(_note_collection)
+
+
+def _end(scope: BufferScope) -> None:
+    """End a block, in another thread if this one collects garbage.
+
+    A garbage collection may start while its thread holds a lock that the store needs.
+    """
+    if get_ident() in _collecting_threads:
+        with suppress(RuntimeError):  # no new thread at the exit of the interpreter
+            start_new_thread(scope.end, ())
+            return
+    scope.end()
+
 
 class BufferedWrites(Generic[N]):
     """A block that collects writes to parts of chunks in memory: see `Array.buffered`.
 
     A block that is never left is stored when its object is deleted, which emits a
-    `ResourceWarning`, or when the interpreter exits.
+    `ResourceWarning`, or when the interpreter exits. If the garbage collector deletes the object,
+    another thread stores the block.
 
     Parameters
     ----------
@@ -58,7 +83,7 @@ class BufferedWrites(Generic[N]):
         scope = self._opened.pop()
         self._ended.append(scope)
         try:
-            scope.end()
+            _end(scope)  # the garbage collector may close a generator
         finally:
             self._forget_stored()
 
@@ -74,7 +99,7 @@ class BufferedWrites(Generic[N]):
             )
         finally:  # the warning may be an error
             for scope in opened:
-                scope.end()
+                _end(scope)
 
     @property
     def nbytes(self) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.tensorstore.future.future import Future
+    from tessarr.tensorstore.transaction.array_writes import StagedArray
 
 __all__ = ["Change", "Staging"]
 
@@ -180,10 +181,7 @@ class Staging:
             )
         arrays = () if self._arrays is None else self._arrays.entries()
         written = [entry for entry in arrays if entry.overlay]
-        for entry in written:
-            # Blocks of buffered writes would store earlier elements over those of the transaction.
-            base = staged_store(entry.array).below
-            base.store_buffered_chunks(prefix_of(entry.array._path))
+        _store_buffered_chunks(written)
         direct = not self._atomic and not self._repeatable
         for entry in written:
             stage = staged_store(entry.array)
@@ -510,6 +508,17 @@ class Staging:
     def after(self, call: Callable[[], object], *, in_any_case: bool = False) -> None:
         """Call a function after the commit; with `in_any_case` also after a failed one."""
         (self._after_any_end if in_any_case else self._after_commit).append(call)
+
+
+def _store_buffered_chunks(written: list[StagedArray]) -> None:
+    """Store the chunks in blocks of buffered writes, which precede those of the transaction.
+
+    The commit discards the chunks of arrays that it deletes.
+    """
+    for entry in written:
+        stage, prefix = staged_store(entry.array), prefix_of(entry.array._path)
+        if not stage.deletes_below(prefix):
+            stage.store_buffered_chunks(prefix)
 
 
 def _key_range(key: str) -> tuple[bytes, bytes]:

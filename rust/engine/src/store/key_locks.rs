@@ -87,6 +87,7 @@ impl KeyLocks {
         loop {
             let mut keys = table.keys.lock().unwrap_or_else(PoisonError::into_inner);
             if keys.locked.insert(name.clone()) {
+                drop(keys); // an inactive caller releases the lock at once
                 return Ok(Some(KeyGuard::new(table, name)).filter(|_| is_active()));
             }
             keys.waiting += 1;
@@ -148,6 +149,13 @@ mod tests {
         let first = KeyLocks::for_identity(0x5eed);
         assert!(Arc::ptr_eq(&first, &KeyLocks::for_identity(0x5eed)));
         assert!(!Arc::ptr_eq(&first, &KeyLocks::for_identity(0x5eee)));
+    }
+
+    #[test]
+    fn inactive_caller_leaves_the_key_unlocked() {
+        let locks = KeyLocks::new();
+        assert!(locks.lock_while("a", || false).unwrap().is_none());
+        assert!(locks.try_lock("a").is_some());
     }
 
     #[test]

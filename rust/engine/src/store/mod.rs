@@ -52,7 +52,7 @@ pub use object::{
     ObjectSettings, Objects,
 };
 pub use read_batch::{read_batch, BatchRead, BatchResponse};
-pub use staged::{CommitOutcome, Redo, StagedStore};
+pub use staged::{CommitOutcome, Redo, StagedRegions, StagedStore};
 pub use swap_cell::SwapCell;
 pub use value_reader::{
     check_size, read_all, replaced, DecodedCache, LoadedValue, ReadFlags, ReadHint, ValueReader,

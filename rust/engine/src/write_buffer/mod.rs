@@ -12,6 +12,7 @@ pub mod array_buffers;
 mod buffered_array;
 mod buffered_chunk;
 mod chunk;
+pub mod commit;
 mod eviction;
 mod failures;
 mod mask;

@@ -76,7 +76,7 @@ pub fn contains(location: &str) -> bool {
     !scopes_at(location).is_empty()
 }
 
-fn arrays_where(condition: impl Fn(&str) -> bool) -> Vec<Arc<BufferedArray>> {
+pub(super) fn arrays_where(condition: impl Fn(&str) -> bool) -> Vec<Arc<BufferedArray>> {
     scopes().iter().flat_map(|scope| scope.arrays_where(&condition)).collect()
 }
 

@@ -38,7 +38,7 @@ pub(crate) use pending_transfer::{start_transfers, FutureRef, PendingTransfer, T
 use pending_transfer::{Part, Slot};
 use prepared_read::PreparedRead;
 pub(crate) use view_read::part;
-pub(crate) use write_buffer::{buffered_location, discard_buffered, store_buffered, Buffered};
+pub(crate) use write_buffer::{buffered_location, discard_buffered, interruptible, store_buffered, Buffered};
 use write_buffer::{keys, BufferScope, MetadataDocument, WriteBuffer};
 
 use crate::array::description::Description;

@@ -184,7 +184,10 @@ impl BufferScope {
 }
 
 /// Run `work` with the GIL released; Ctrl-C raises the pending exception.
-fn interruptible(py: Python<'_>, work: impl FnOnce(Interrupt<'_>) -> Result<()> + Send) -> PyResult<()> {
+pub(crate) fn interruptible(
+    py: Python<'_>,
+    work: impl FnOnce(Interrupt<'_>) -> Result<()> + Send,
+) -> PyResult<()> {
     let done = py.detach(|| run_interruptibly(work));
     done.and_then(|done| done).map_err(|error| to_py(py, error))
 }
@@ -211,7 +214,7 @@ pub(crate) fn store_buffered(
         return Ok(());
     }
     interruptible(py, |interrupt| {
-        let location = store.location(prefix);
+        let location = store.stored_location(prefix);
         match which {
             Buffered::Below => scope::store_below(&location, Some(interrupt)),
             Buffered::Around => scope::store_around(&location, Some(interrupt)),

@@ -8,9 +8,12 @@ use pyo3::types::{IntoPyDict, PyBytes, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::error::EXIT;
 use tessarr_engine::store::{self as engine, NewValue};
+use tessarr_engine::write_buffer::commit::CommitLocations;
+use tessarr_engine::write_buffer::scope;
 use tessarr_engine::{Error, Result};
 
 use super::{initializer, versioned, Store};
+use crate::array::interruptible;
 use crate::runtime::error::{argument, foreign, raised_by, to_py};
 use crate::runtime::gil_value::GilValue;
 
@@ -399,6 +402,11 @@ impl StagedStore {
         self.staged.replaces(key)
     }
 
+    /// Return whether a commit deletes every key under a prefix before it writes others.
+    fn deletes_below(&self, prefix: &str) -> bool {
+        self.staged.deletes_below(prefix)
+    }
+
     /// Return whether at most one change is staged, with a value of at most `max_bytes`.
     fn is_small(&self, max_bytes: usize) -> bool {
         self.staged.is_small(max_bytes)
@@ -477,7 +485,19 @@ impl StagedStore {
             Some(redo) => recompute_value(redo, key, current),
             None => Ok(None),
         };
+        let below = self.below.get().engine();
+        let locations = scope::is_active().then(|| CommitLocations::new(&*below, self.staged.regions()));
+        if let Some(locations) = &locations {
+            interruptible(py, |interrupt| locations.store_buffered(Some(interrupt)))?;
+        }
         let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.staged.commit(atomic, &redone)));
+        let is_deleted = |prefix: &str| match &outcome {
+            Ok(outcome) => *outcome == engine::CommitOutcome::Done,
+            Err(_) => !self.staged.deletes_below(prefix), // some changes may have been applied
+        };
+        if let Some(locations) = &locations {
+            interruptible(py, |_| locations.discard_deleted(&is_deleted))?;
+        }
         Ok(match outcome.map_err(|error| to_py(py, error))? {
             engine::CommitOutcome::Done => None,
             engine::CommitOutcome::Conflict(key) => Some(key.into_pyobject(py)?.into_any()),

@@ -64,10 +64,27 @@ impl DeletedRange {
         key.starts_with(&self.start) && self.range().holds(key)
     }
 
+    /// Return whether the range contains every key that begins with the text.
+    fn is_whole(&self) -> bool {
+        let (first, end, start) = (&*self.first, &*self.end, self.start.as_bytes());
+        first <= start && (end.is_empty() || (end > start && !end.starts_with(start)))
+    }
+
     fn contains_range(&self, other: &DeletedRange) -> bool {
         let ends_later = self.end.is_empty() || !other.end.is_empty() && other.end <= self.end;
         other.start.starts_with(&self.start) && self.first <= other.first && ends_later
     }
+}
+
+/// What a commit changes.
+#[derive(Debug, Default)]
+pub struct StagedRegions {
+    /// The folders of keys that are written or deleted one by one.
+    pub folders: BTreeSet<String>,
+    /// The texts with which keys begin, of which a range is deleted.
+    pub ranges: Vec<String>,
+    /// The prefixes under which every key is deleted, before other keys are written.
+    pub deleted: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -158,6 +175,31 @@ impl StagedStore {
             let written =
                 stage.keys.values().filter(|staged| !matches!(staged.new, NewValue::Unchanged)).count();
             written + stage.deleted.len()
+        })
+    }
+
+    /// Return what a commit changes. Keys under deleted prefixes are not listed.
+    pub fn regions(&self) -> StagedRegions {
+        self.with(|stage| {
+            let mut regions = StagedRegions::default();
+            for range in &stage.deleted {
+                let starts = if range.is_whole() { &mut regions.deleted } else { &mut regions.ranges };
+                starts.push(range.start.clone());
+            }
+            for (key, staged) in &stage.keys {
+                let is_deleted = regions.deleted.iter().any(|prefix| key.starts_with(prefix));
+                if !matches!(staged.new, NewValue::Unchanged) && !is_deleted {
+                    regions.folders.insert(folder_of(key).to_owned());
+                }
+            }
+            regions
+        })
+    }
+
+    /// Return whether a commit deletes every key under `prefix` before it writes others.
+    pub fn deletes_below(&self, prefix: &str) -> bool {
+        self.with(|stage| {
+            stage.deleted.iter().any(|range| range.is_whole() && prefix.starts_with(&range.start))
         })
     }
 

@@ -28,6 +28,30 @@ fn commit_checks_staged_version() -> Result<()> {
 }
 
 #[test]
+fn regions_distinguish_deleted_prefixes_from_ranges() -> Result<()> {
+    let staged = StagedStore::new(Arc::new(MemoryStore::new()), false);
+    let above: &dyn Store = &staged;
+    above.put("a/c/0", b"")?;
+    above.put("b/c/0", b"")?;
+    let delete = |start: &str, first, end| above.delete_range(start, KeyRange { first, end }, &|_| false);
+    delete("b/", b"b/", b"b0")?;
+    delete("d/", b"", b"")?;
+    delete("e/", b"e/c", b"")?;
+    delete("f/", b"", b"f/c")?;
+    above.put("d/c/0", b"")?;
+    let regions = staged.regions();
+    assert_eq!(regions.folders.into_iter().collect::<Vec<_>>(), ["a/c/"]);
+    assert_eq!((regions.deleted, regions.ranges), (owned(["b/", "d/"]), owned(["e/", "f/"])));
+    let deletes = |prefix| staged.deletes_below(prefix);
+    assert!(deletes("b/") && deletes("d/x/") && !deletes("e/") && !deletes(""));
+    Ok(())
+}
+
+fn owned<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(str::to_owned).to_vec()
+}
+
+#[test]
 fn commit_reruns_checks_of_changed_reads() -> Result<()> {
     let folder = Folder::new();
     let files = || LocalStore::new(&folder.0, Settings::default());
