@@ -42,13 +42,19 @@ class Buffered(RuleBasedStateMachine):
     layout: ClassVar[str]
     folder: ClassVar[str]
 
-    @initialize(shape=st.tuples(*[st.integers(0, _LONGEST)] * 2), fill=st.sampled_from([0, -1]))
-    def create(self, shape: tuple[int, int], fill: int) -> None:
+    @initialize(
+        shape=st.tuples(*[st.integers(4, _LONGEST)] * 2),
+        fill=st.sampled_from([0, -1]),
+        handle=HANDLES,
+        limit=LIMITS,
+    )
+    def create(self, shape: tuple[int, int], fill: int, handle: int, limit: int) -> None:
         self.root = Path(tempfile.mkdtemp(dir=self.folder))
         self.group = tessarr.create_group(self.root, zarr_format=self.format)
         self.blocks: list[Any] = []
         self.numbers = itertools.count(1)
         self.create_array(shape, fill, "i4")
+        self.enter(handle, limit)
 
     @property
     def format(self) -> Any:
@@ -66,9 +72,9 @@ class Buffered(RuleBasedStateMachine):
         return self.root / "a"
 
     def open_handles(self) -> None:
-        """Open the array in the store of the group, and in two stores of the folder."""
-        others = [tessarr.open_array(self.path, mode="r+") for _ in range(2)]
-        self.handles: list[Any] = [self.group["a"], *others]
+        """Open the array twice in the store of the group, and in another store of the folder."""
+        other = tessarr.open_array(self.path, mode="r+")
+        self.handles: list[Any] = [self.group["a"], self.group["a"], other]
 
     def part(self, part: Any) -> tuple[slice, ...]:
         """Return a part of the array."""
@@ -243,10 +249,18 @@ class Buffered(RuleBasedStateMachine):
         cell = [str(i) for i, _ in pairs]
         return region, ".".join(cell) if self.format == 2 else "/".join(["c", *cell])
 
-    @rule(mode=st.sampled_from(["repeatable", "isolated"]), commits=st.booleans())
-    def delete_in_transaction(self, mode: str, commits: bool) -> None:
+    @rule(handle=HANDLES, part=PARTS)
+    def delete_chunk_in_transaction(self, handle: int, part: Any) -> None:
+        self.write(handle, part)
+        self.transact([("delete", handle, part)], True)
+
+    @rule(repeatable=st.booleans(), commits=st.booleans(), handle=HANDLES, part=PARTS)
+    def delete_in_transaction(
+        self, repeatable: bool, commits: bool, handle: int, part: Any
+    ) -> None:
         """A transaction deletes the array; a new array has none of the old elements."""
-        transaction = ts.Transaction(repeatable_read=mode == "repeatable")
+        transaction = ts.Transaction(repeatable_read=repeatable)
+        self.write(handle, part)
         self.keys(transaction).delete_range(ts.KvStore.KeyRange()).result()
         self.read_all(0)
         if commits:
@@ -273,4 +287,4 @@ class Buffered(RuleBasedStateMachine):
 def test_buffered_random_operations_match_numpy(layout: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         machine: Any = type("Made", (Buffered,), {"layout": layout, "folder": folder})
-        run_state_machine_as_test(machine, settings=examples(60, stateful_step_count=25))
+        run_state_machine_as_test(machine, settings=examples(100, stateful_step_count=25))
