@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +47,9 @@ REQUIRED: Final[dict[str, dict[str, Any]]] = {
 """The functions, and their required arguments."""
 
 GROUP_FUNCTIONS: Final = {"create_group", "create_hierarchy", "group", "open_group"}
+
+OPENING: Final = {"group", "open", "open_array", "open_group", "open_like"}
+"""Functions that open an existing node, or create one."""
 
 NEW_ONLY: Final = {
     *("attributes", "chunk_key_encoding", "chunk_shape", "chunks", "codecs", "compression"),
@@ -103,6 +106,7 @@ VALUES: Final[dict[str, Any]] = {
     "object_codec": JSON(),
     "order": "F",
     "overwrite": True,
+    "partial_decompress": True,
     "path": "n",
     "read_only": True,
     "serializer": {"name": "bytes", "configuration": {"endian": "big"}},
@@ -143,10 +147,8 @@ def list_keywords(function: Callable[..., Any]) -> list[str]:
     ]
 
 
-def list_effects(
-    module: Any, name: str, keyword: str, folders: Iterator[Path], *, existing: bool
-) -> tuple[Any, Any]:
-    """Return all effects of a call, without and with a keyword.
+def has_effect(module: Any, name: str, keyword: str, folder: Path, *, existing: bool) -> bool:
+    """Return whether a keyword changes the effects of a call, or raises an error.
 
     Parameters
     ----------
@@ -154,8 +156,8 @@ def list_effects(
         The module of the function.
     name, keyword
         The function and the keyword.
-    folders
-        New folders.
+    folder
+        An empty folder.
     existing
         Whether a node exists at the location of the call.
     """
@@ -166,25 +168,25 @@ def list_effects(
     needs_node = (
         existing or keyword in {"mode", "overwrite"} or name in {"load", "open_consolidated"}
     )
-    calls: list[dict[str, Any]] = [common, {**common, keyword: value}]
+    calls: dict[str, dict[str, Any]] = {"without": common, "with": {**common, keyword: value}}
     effects = []
-    for settings in calls:
-        folder = next(folders)
+    for place, settings in calls.items():
+        root = folder / f"{place}.zarr"
         if needs_node:
-            _create_existing(folder, is_group=name in {*GROUP_FUNCTIONS, "open_consolidated"})
+            _create_existing(root, is_group=name in {*GROUP_FUNCTIONS, "open_consolidated"})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = _call(module, name, folder, settings)
+            result = _call(module, name, root, settings)
         files = {
-            str(path.relative_to(folder)): path.read_bytes()
-            for path in sorted(folder.rglob("*"))
+            str(path.relative_to(root)): path.read_bytes()
+            for path in sorted(root.rglob("*"))
             if path.is_file()
         }
         warned = keyword in settings and any(keyword in str(one.message) for one in caught)
         uses = (len(value), value) if isinstance(value, dict) and keyword == "chunk_store" else None
         uses = len(value.keys) if isinstance(value, Locks) else uses
         effects.append((result, files, warned, uses))
-    return effects[0], effects[1]
+    return bool(effects[0] != effects[1])
 
 
 def _create_existing(folder: Path, *, is_group: bool) -> None:
