@@ -97,6 +97,13 @@ class ViewerPage:
         """Wait until the values of a slice are visible."""
         self.page.locator(f'[data-slice="{text}"]').wait_for()
 
+    def wait_for_frames(self) -> None:
+        """Wait for ten frames: pictures are drawn in the first ones after a change of the page."""
+        self.page.evaluate(
+            "() => new Promise(resolve => { let count = 10; const next = () =>"
+            " count-- ? requestAnimationFrame(next) : resolve(null); next() })"
+        )
+
     def wait_for_position(self, slider: str, text: str) -> None:
         """Wait until the label of a slider contains a text."""
         self.page.get_by_test_id(f"position-{slider}").filter(has_text=text).wait_for()

@@ -69,13 +69,13 @@ def test_slider_step_compiles_no_shader(view: View, stores: Stores) -> None:
     )
     page = viewer.open("/t2m")
     viewer.wait_for_slice("0,y,x")
-    page.wait_for_timeout(1000)  # pictures are drawn after the change of the page
+    viewer.wait_for_frames()
     programs = page.evaluate("window.programs")
     assert programs > 0
     for step in range(1, 5):
         viewer.press("time", "ArrowRight")
         viewer.wait_for_slice(f"{step},y,x")
-        page.wait_for_timeout(300)
+        viewer.wait_for_frames()
     assert page.evaluate("window.programs") == programs
 
 
