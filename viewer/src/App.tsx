@@ -95,8 +95,7 @@ function CopyLink() {
     <button
       type="button"
       onClick={() => {
-        copyText(new URL(formatAddress(address), window.location.href).href);
-        setCopied(true);
+        setCopied(copyText(new URL(formatAddress(address), window.location.href).href));
         setTimeout(() => setCopied(false), 1500);
       }}
     >
@@ -105,15 +104,23 @@ function CopyLink() {
   );
 }
 
-/** Copy by a command: frames and pages without HTTPS have no access to `navigator.clipboard`. */
-function copyText(text: string): void {
+/**
+ * Copy by a command: frames and pages without HTTPS have no access to `navigator.clipboard`.
+ * Return whether the browser has copied the text.
+ */
+function copyText(text: string): boolean {
   const replace = (event: ClipboardEvent) => {
     event.clipboardData?.setData('text/plain', text);
     event.preventDefault();
   };
+  // WebKit refuses the command without a selection, unless this event has no default action.
+  const enable = (event: Event) => event.preventDefault();
+  document.addEventListener('beforecopy', enable);
   document.addEventListener('copy', replace);
-  document.execCommand('copy');
+  const isCopied = document.execCommand('copy');
   document.removeEventListener('copy', replace);
+  document.removeEventListener('beforecopy', enable);
+  return isCopied;
 }
 
 function NodeView({ path }: { path: string }) {
