@@ -35,6 +35,20 @@ def test_packed_elements_are_unpacked(dtype: str, expected: str) -> None:
     assert client.get("text").json["cells"][0][2] == str(np.dtype(dtype).type(3))
 
 
+@pytest.mark.parametrize("dtype", ["i2", "f4"])
+def test_large_offset_keeps_steps_of_elements(dtype: str) -> None:
+    """32-bit floats near 1.6e9 are 128 apart."""
+    attributes = {"scale_factor": 2.0, "add_offset": 1.6e9}
+    client = make_client(np.array([0, 1, 2], dtype), attributes)
+    assert client.get("values").numbers.tolist() == [1.6e9, 1.6e9 + 2, 1.6e9 + 4]
+    assert client.node()["numbers"] == "<f8"
+
+
+def test_values_beyond_range_are_infinite_without_a_warning() -> None:
+    client = make_client(np.array([0, 1e20], "f4"), {"scale_factor": 1e30})
+    assert client.get("values").numbers.tolist() == [0, np.inf]
+
+
 def test_missing_values_do_not_count_in_reductions() -> None:
     client = make_client(np.array([1, 2, 1e20, 1e20], "f4"), {"missing_value": 1e20})
     mean = client.get("values?selection=::2&reduction=mean").numbers

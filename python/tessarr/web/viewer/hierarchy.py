@@ -17,7 +17,7 @@ from tessarr.node.info import array_items, format_size
 from tessarr.node.node import StorePath, Unreadable
 from tessarr.web.viewer.dimensions import describe_dimensions, read_coordinates
 from tessarr.web.viewer.image import OmeImage, parse_image
-from tessarr.web.viewer.packing import find_packing, find_unpacked_type
+from tessarr.web.viewer.packing import find_packing
 from tessarr.web.viewer.values import find_number_type
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _describe_elements(array: Array) -> JSONObject:
         "shape": list(array.shape),
         "dtype": _format_dtype(dtype),
         "item_bytes": dtype.itemsize,
-        "numbers": find_number_type(dtype) if packing is None else find_unpacked_type(dtype),
+        "numbers": find_number_type(dtype) if packing is None else packing.number_type,
         "packing": [] if packing is None else list(packing.names),
         "is_complex": dtype.kind == "c",
         "fields": fields,

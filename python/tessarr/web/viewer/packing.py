@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
 
-__all__ = ["Packing", "find_packing", "find_unpacked_type"]
+__all__ = ["Packing", "find_packing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +36,37 @@ class Packing:
         Elements whose value is NaN.
     names
         The attributes that say so.
+    number_type
+        The type of values: 32-bit or 64-bit floats.
     """
 
     scale: float
     offset: float
     missing: tuple[Any, ...]
     names: tuple[str, ...]
+    number_type: str
 
     def unpack(self, elements: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return values as 32-bit or 64-bit floats.
+        """Return values.
 
         Examples
         --------
-        >>> Packing(0.5, 10.0, (-1,), ("scale_factor",)).unpack(np.array([4, -1], "i2"))
+        >>> Packing(0.5, 10.0, (-1,), ("scale_factor",), "<f4").unpack(np.array([4, -1], "i2"))
         array([12., nan], dtype=float32)
         """
         is_missing = np.isin(elements, np.array(self.missing, elements.dtype))
-        values = elements.astype(find_unpacked_type(elements.dtype))
-        values *= self.scale
-        values += self.offset
+        values = elements.astype(self.number_type)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite values
+            values *= self.scale
+            values += self.offset
         values[is_missing] = np.nan
         return values
 
 
-def find_unpacked_type(dtype: np.dtype[Any]) -> str:
-    """Return the type of unpacked values: 32-bit floats represent elements of up to 16 bits."""
-    return "<f4" if dtype.itemsize <= (4 if dtype.kind == "f" else 2) else "<f8"
+def _find_number_type(dtype: np.dtype[Any], scale: float, offset: float) -> str:
+    """Return 32-bit floats for elements of up to 16 bits, unless the offset hides their steps."""
+    is_small = dtype.itemsize <= (4 if dtype.kind == "f" else 2)
+    return "<f4" if is_small and abs(offset) <= abs(scale) * 2**22 else "<f8"
 
 
 def find_packing(array: Array) -> Packing | None:
@@ -86,7 +91,10 @@ def find_packing(array: Array) -> Packing | None:
         found = _read_elements(array.fill_value, dtype)
         missing += found
         names += ["fill_value"] if found else []
-    return Packing(scale, offset, tuple(missing), tuple(names)) if names else None
+    if not names:
+        return None
+    number_type = _find_number_type(dtype, scale, offset)
+    return Packing(scale, offset, tuple(missing), tuple(names), number_type)
 
 
 def _read_number(value: Any, default: float) -> float:

@@ -30,7 +30,7 @@ import numpy as np
 
 from tessarr.dtype.element_text import format_elements
 from tessarr.errors import ArgumentError, SelectionError, TooLargeError, UnsupportedError
-from tessarr.web.viewer.packing import find_packing, find_unpacked_type
+from tessarr.web.viewer.packing import find_packing
 from tessarr.web.viewer.reduction import reduce_blocks
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def read_numbers(
     """
     dtype = array.dtype if field is None else _find_field(array, field)
     packing = find_packing(array)
-    number_type = find_number_type(dtype) if packing is None else find_unpacked_type(dtype)
+    number_type = find_number_type(dtype) if packing is None else packing.number_type
     if number_type is None:
         raise UnsupportedError(f"elements of type {dtype} are not numbers; request them as text")
     _check_size(selection, MAX_ELEMENTS)
