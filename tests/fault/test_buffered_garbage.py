@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -110,3 +111,15 @@ def test_collection_inside_a_store_stores_blocks(
     assert array[0] == array[2] == 1
     last = {"c/0": [1, 6, 1, 0], "c/1": [1, 0, 1, 6], "other": [1, 0, 1, 0]}[key]
     wait_until(lambda: tessarr.open_array(store.inner, mode="r")[...].tolist() == last)
+
+
+def test_block_of_collected_generator_has_no_warning(
+    store: LockedStore, array: tessarr.Array
+) -> None:
+    """The end of the generator leaves the block, also if another thread stores it later."""
+    abandon_generator(array)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gc.collect()
+    assert not caught
+    wait_until(lambda: tessarr.open_array(store.inner, mode="r")[...].tolist() == [1, 0, 1, 0])

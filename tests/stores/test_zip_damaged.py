@@ -35,7 +35,6 @@ def test_zip_of_killed_writer_is_repaired(tmp_path: Path) -> None:
         store.update({"a": b"1", "b": b"2", "gone": b"3"})
     code = """
 import os, signal, sys
-from tessarr.format.node_path import STAGED
 from tessarr.stores import ZipStore
 store = ZipStore(sys.argv[1])
 del store["gone"]

@@ -88,15 +88,15 @@ class BufferedWrites(Generic[N]):
             self._forget_stored()
 
     def __del__(self) -> None:
+        # `_ended` has open blocks if the thread that ends them has not started yet.
         opened = [scope for scope in self._scopes if scope.is_open]
-        if not opened:
-            return
         try:
-            warn_user(
-                f"a block of buffered writes of {self._node!r} was never left, and is stored now: "
-                "use a with statement",
-                ResourceWarning,
-            )
+            if any(scope.is_open for scope in self._opened):
+                warn_user(
+                    f"a block of buffered writes of {self._node!r} was never left, and is stored "
+                    "now: use a with statement",
+                    ResourceWarning,
+                )
         finally:  # the warning may be an error
             for scope in opened:
                 _end(scope)
