@@ -152,8 +152,8 @@ class Node(Generic[Meta]):
         Notes
         -----
         The first call starts a server in this process, which only this machine reaches. The server
-        ends with the process. Each node has an address with a secret token of its own, and equal
-        nodes have the same one. The addresses of the last 64 nodes work.
+        ends with the process. Each node has an address with a secret token, and equal nodes have
+        the same address. The addresses of the last 64 nodes work.
 
         Examples
         --------

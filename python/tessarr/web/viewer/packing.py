@@ -35,7 +35,7 @@ class Packing:
     missing
         Elements whose value is NaN.
     names
-        The attributes that say so.
+        The attributes with these values, for the note on the page.
     number_type
         The type of values: 32-bit or 64-bit floats.
     """
