@@ -189,9 +189,9 @@ class ArrayMutation(ArrayBase, NumPyProtocol):
         *Concurrent writers.* The block stores only the elements that it wrote: it reads the chunk
         again, and keeps what other threads and processes have written to the rest of it. If another
         process writes the same elements during the block, those of the block replace them when the
-        block stores the chunk. Writes and deletions of chunks by their keys count as those of another
-        process, except in a transaction. Several blocks on one array share their memory, in nested
-        statements and in threads; the end of each stores all of it.
+        block stores the chunk. Writes and deletions of chunks by their keys count as those of
+        another process, except in a transaction. Several blocks on one array share their memory, in
+        nested statements and in threads; the end of each stores all of it.
 
         *Deleted and replaced arrays.* A deletion or replacement by this process, or by the commit
         of a transaction, discards the elements in memory. Before the block stores chunks, it
