@@ -53,6 +53,24 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run each docstring example once: `tessarr.zarr` has functions of `tessarr`.
+
+    Two runs in one process could create the same in-memory store.
+    """
+    by_docstring: dict[str, pytest.Item] = {}
+    repeated = [
+        item
+        for item in items
+        if isinstance(item, pytest.DoctestItem)
+        and by_docstring.setdefault(item.dtest.docstring, item) is not item
+    ]
+    if repeated:
+        config.hook.pytest_deselected(items=repeated)
+        left_out = set(repeated)
+        items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_collection_finish() -> None:
     """Take the test items out of garbage collection: scanning them takes 0.4 s each time."""
     gc.collect()

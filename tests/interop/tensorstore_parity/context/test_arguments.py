@@ -205,15 +205,15 @@ def test_operation_without_requests_ignores_batch(ts: Any) -> None:
     keys["a"] = b"1"
     batch = ts.Batch()
     futures = [keys.read("a", batch=batch), keys.read("b", batch=batch)]
-    assert [future.result(timeout=5).state for future in futures] == ["value", "missing"]
+    assert [future.result(timeout=60).state for future in futures] == ["value", "missing"]
     whole = ts.open(SPEC, create=True, dtype="int16", shape=[2], batch=batch)
     for future in (
         whole,
-        whole.result(timeout=5).resolve(batch=batch),
+        whole.result(timeout=60).resolve(batch=batch),
         ts.array([1]).resolve(batch=batch),
         ts.open({"driver": "json", "kvstore": "memory://"}, batch=batch),
     ):
-        future.result(timeout=5)
+        future.result(timeout=60)
     batch.submit()
     for again in (
         lambda: keys.read("a", batch=batch),
@@ -223,7 +223,7 @@ def test_operation_without_requests_ignores_batch(ts: Any) -> None:
     ):
         with pytest.raises(ValueError, match="submitted"):
             again().result()
-    ts.open(SPEC, create=True, dtype="int16", shape=[2], batch=batch).result(timeout=5)
+    ts.open(SPEC, create=True, dtype="int16", shape=[2], batch=batch).result(timeout=60)
 
 
 @both
@@ -238,7 +238,7 @@ def test_operation_with_requests_waits_for_batch(ts: Any, tmp_path: Path) -> Non
         ts.open({"driver": "cast", "dtype": "int32", "base": kvstore}, batch=batch),
         array.read(batch=batch),
     ]
-    array.resolve(batch=batch).result(timeout=5)  # the cache holds the value
+    array.resolve(batch=batch).result(timeout=60)  # the cache holds the value
     sleep(0.05)
     assert not any(future.done() for future in futures)
     batch.submit()
