@@ -167,17 +167,13 @@ class _Data(_WriteData, total=False):
     data: Any
 
 
-class MemberSettings(
-    _Chunks,
-    _Encoding,
-    _Fill,
-    _FillAlias,
-    _Positional,
-    _OtherSettings,
-    _WriteData,
-    _Format,
-    _Overwrite,
+class _WithoutChunks(
+    _Fill, _FillAlias, _Positional, _OtherSettings, _WriteData, _Format, _Overwrite
 ):
+    """Keywords of functions that create an array, without data type, chunks and codecs."""
+
+
+class MemberSettings(_Chunks, _Encoding, _WithoutChunks):
     """Keywords of `Group.create_array`, without the data type."""
 
 
@@ -226,18 +222,7 @@ class CreateSettings(_Encoding, _OtherSettings, _FillAlias, _Format, _Data):
     storage_options: NotRequired[Mapping[str, Any] | None]
 
 
-class FromArraySettings(
-    _DataType,
-    _Fill,
-    _FillAlias,
-    _Positional,
-    _OtherSettings,
-    _WriteData,
-    _Format,
-    _Overwrite,
-    _Path,
-    _Stores,
-):
+class FromArraySettings(_DataType, _WithoutChunks, _Path, _Stores):
     """Keywords of `tessarr.from_array` beside its parameters."""
 
 
