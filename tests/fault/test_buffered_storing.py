@@ -378,6 +378,37 @@ def test_exit_of_interpreter_stores_open_blocks(tmp_path: Path, kind: str) -> No
     assert array[...].tolist() == [1, 0, 2 * (kind == "generator"), 0]
 
 
+LATER_STORES = """
+import os, sys, tessarr
+from tessarr.stores import SQLiteStore, TempStore, ZipStore
+
+with tessarr.create_array(None, shape=1, dtype="i4").buffered():
+    pass
+kinds = {"zip": ZipStore, "sqlite": SQLiteStore, "temporary": lambda path: TempStore(dir=path)}
+store = kinds[sys.argv[1]](sys.argv[2])
+array = tessarr.create_array(store, shape=4, dtype="i4", chunks=2)
+block = array.buffered()
+block.__enter__()
+array[0] = 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["zip", "sqlite", "temporary"])
+def test_exit_stores_open_blocks_before_it_closes_later_stores(tmp_path: Path, kind: str) -> None:
+    """The exit stores the blocks of a store, also one opened after the first block, while open."""
+    path = tmp_path / f"a.{kind}"
+    if kind == "temporary":
+        path.mkdir()
+    command = [sys.executable, "-c", LATER_STORES, kind, str(path)]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (0, "")
+    if kind == "temporary":
+        assert list(path.iterdir()) == []
+    else:
+        assert tessarr.open_array(path)[...].tolist() == [1, 0, 0, 0]
+
+
 @pytest.mark.slow
 def test_exit_of_interpreter_reports_chunks_that_fail(tmp_path: Path) -> None:
     """The error of a chunk that cannot be stored is printed; others are stored."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import pickle
 import threading
@@ -17,7 +18,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, NotFoundError, ReadOnlyError
-from tessarr.stores import LatencyStore, MemoryStore, SQLiteStore, ZipStore
+from tessarr.stores import LatencyStore, MemoryStore, SQLiteStore, TempStore, ZipStore
 
 
 class CountingStore:
@@ -557,6 +558,21 @@ def test_writes_during_the_end_of_a_block_are_stored() -> None:
     thread.join()
     stored = tessarr.open_array(MemoryStore(dict(store)), mode="r")
     assert np.array_equal(stored[...], np.arange(1, 2001))
+
+
+def test_blocks_and_stores_share_one_function_at_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`atexit` never forgets a function, so that one for each block would slow down all later."""
+    registered = Counter[Any]()
+    register = atexit.register
+    monkeypatch.setattr(
+        atexit, "register", lambda *call: (registered.update([call]), register(*call))
+    )
+    array, _ = created(LAYOUTS["v3"])
+    for _ in range(100):
+        with array.buffered():
+            array[0] = 1
+        TempStore().close()
+    assert len(registered) <= 1
 
 
 # Errors

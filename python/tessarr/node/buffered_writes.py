@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 from _thread import get_ident, start_new_thread
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tessarr._engine import end_buffer_scopes
 from tessarr.errors import ArgumentError
 from tessarr.format.user_warnings import warn_user
+from tessarr.store import at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,9 +72,7 @@ class BufferedWrites(Generic[N]):
         self._max_bytes = max_bytes
 
     def __enter__(self) -> N:
-        # The last function runs first at exit, while the store of the array is still open.
-        atexit.unregister(end_buffer_scopes)
-        atexit.register(end_buffer_scopes)
+        at_exit.prepare()
         self._opened.append(self._start(self._max_bytes))
         return self._node
 

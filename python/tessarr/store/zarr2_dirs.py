@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import set_public_module
+from tessarr.store import at_exit
 from tessarr.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -134,20 +135,17 @@ class TempStore(DirectoryStore):
         *,
         dimension_separator: Literal[".", "/"] | None = None,
     ) -> Self:
-        import atexit
         import tempfile
 
         path = tempfile.mkdtemp(suffix, prefix, dir)
         store = super().__new__(cls, path, dimension_separator=dimension_separator)
         store._remove = _Removal(path)
-        atexit.register(store._remove)
+        at_exit.add(store._remove)
         return store
 
     def close(self) -> None:
         """Remove the folder."""
-        import atexit
-
-        atexit.unregister(self._remove)
+        at_exit.remove(self._remove)
         self._remove()
 
     def __reduce__(self) -> tuple[Any, ...]:

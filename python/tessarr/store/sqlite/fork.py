@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 from typing import Final, Protocol
 from weakref import WeakSet
+
+from tessarr.store import at_exit
 
 __all__ = ["Gate", "gate"]
 
@@ -36,8 +37,7 @@ class Gate:
 
     def watch(self, database: Closable) -> None:
         """Close a database at the end of the process; drop its connections in a child."""
-        if not self._databases:
-            atexit.register(self._close_all)
+        at_exit.add(self._close_all)
         self._databases.add(database)
 
     def _close_all(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
 from functools import partial
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
@@ -12,6 +11,7 @@ from weakref import WeakValueDictionary
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.format.registry import set_public_module
+from tessarr.store import at_exit
 from tessarr.store.paths import check_path, expand_user
 from tessarr.store.repr_mixin import DescribedStore
 from tessarr.store.zip import format as zip_format
@@ -123,7 +123,7 @@ class ZipStore(DescribedStore):
         store.root_folder = ""
         store._archive = archive
         # Each user of the keys, such as an array, keeps the file open.
-        weakref.finalize(keys, archive.close)
+        at_exit.add_until_deleted(keys, archive.close)
         if archive.is_usable and isinstance(source, str):
             _open_stores[os.path.realpath(source)] = store
         return store
