@@ -562,12 +562,14 @@ def test_writes_during_the_end_of_a_block_are_stored() -> None:
 
 def test_blocks_and_stores_share_one_function_at_exit(monkeypatch: pytest.MonkeyPatch) -> None:
     """`atexit` never forgets a function, so that one for each block would slow down all later."""
-    registered = Counter[Any]()
-    register = atexit.register
-    monkeypatch.setattr(
-        atexit, "register", lambda *call: (registered.update([call]), register(*call))
-    )
     array, _ = created(LAYOUTS["v3"])
+    registered, register = [], atexit.register
+
+    def count(*call: Any) -> Any:
+        registered.append(call)
+        return register(*call)
+
+    monkeypatch.setattr(atexit, "register", count)
     for _ in range(100):
         with array.buffered():
             array[0] = 1
