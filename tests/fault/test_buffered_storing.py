@@ -379,7 +379,7 @@ def test_exit_of_interpreter_stores_open_blocks(tmp_path: Path, kind: str) -> No
 
 
 LATER_STORES = """
-import os, sys, tessarr
+import sys, tessarr
 from tessarr.stores import SQLiteStore, TempStore, ZipStore
 
 with tessarr.create_array(None, shape=1, dtype="i4").buffered():
@@ -396,13 +396,14 @@ array[0] = 1
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zip", "sqlite", "temporary"])
 def test_exit_stores_open_blocks_before_it_closes_later_stores(tmp_path: Path, kind: str) -> None:
-    """The exit stores the blocks of a store, also one opened after the first block, while open."""
+    """Open blocks are stored before their store closes, even one newer than the first block."""
     path = tmp_path / f"a.{kind}"
     if kind == "temporary":
         path.mkdir()
     command = [sys.executable, "-c", LATER_STORES, kind, str(path)]
     process = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (process.returncode, process.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == [path]  # no other files of an open database
     if kind == "temporary":
         assert list(path.iterdir()) == []
     else:
@@ -411,15 +412,17 @@ def test_exit_stores_open_blocks_before_it_closes_later_stores(tmp_path: Path, k
 
 @pytest.mark.slow
 def test_exit_of_interpreter_reports_chunks_that_fail(tmp_path: Path) -> None:
-    """The error of a chunk that cannot be stored is printed; others are stored."""
+    """The error is printed; other chunks are stored, and stores are closed."""
     path = tmp_path / "a"
     array = tessarr.create_array(path, shape=4, dtype="i4", chunks=2)
     (path / "c" / "0").mkdir(parents=True)
     (path / "c" / "0" / "x").touch()
-    program = NEVER_LEFT + "array[2] = 2"
-    command = [sys.executable, "-c", program, str(path)]
+    program = NEVER_LEFT + "array[2] = 2; tessarr.stores.TempStore(dir=sys.argv[2])"
+    (tmp_path / "temporary").mkdir()
+    command = [sys.executable, "-c", program, str(path), str(tmp_path / "temporary")]
     process = subprocess.run(command, check=False, capture_output=True, text=True)
     assert "chunk (0,)" in process.stderr
+    assert list((tmp_path / "temporary").iterdir()) == []
     (path / "c" / "0" / "x").unlink()
     (path / "c" / "0").rmdir()
     assert array[...].tolist() == [0, 0, 2, 0]

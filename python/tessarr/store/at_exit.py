@@ -40,7 +40,7 @@ def remove(function: Callable[[], object]) -> None:
 
 
 def add_until_deleted(owner: object, function: Callable[[], object]) -> None:
-    """Call a function when `owner` is deleted, or as by `add`."""
+    """Call a function when `owner` is deleted, or at exit (see `add`) if that comes first."""
     add(function)
     finalize(owner, _remove_and_call, function).atexit = False
 
